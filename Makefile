@@ -1,0 +1,36 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+TORCH := 2.13.0
+
+.PHONY: env demo test test-all lint bench docs wheel clean
+
+env: $(VENV)/.installed
+
+# Without a GPU the CPU build of torch is taken (some 200 MB instead of several GB); elsewhere the ordinary one.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -c "import torch" 2>/dev/null \
+	  || { ! command -v nvidia-smi >/dev/null && $(PIP) install --quiet --retries 0 --timeout 15 \
+	       --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt "torch==$(TORCH)+cpu"; } \
+	  || $(PIP) install --quiet -c constraints.txt "torch==$(TORCH)"
+	$(PIP) install --quiet -c constraints.txt -e ".[dev]"
+	touch $@
+
+demo: env
+	$(BIN)/acnn demo --out demo
+
+test: env
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: env
+	$(BIN)/python -m pytest
+
+lint: env
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf $(VENV) build dist demo site

@@ -1,0 +1,1 @@
+"""Dense correspondence between deformable 3D shapes with anisotropic convolutional neural networks."""
