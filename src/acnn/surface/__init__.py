@@ -1,0 +1,1 @@
+"""Surface: curvature, Laplacians, spectra, heat kernels and geodesics on meshes and clouds."""

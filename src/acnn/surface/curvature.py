@@ -1,0 +1,128 @@
+"""Principal curvature directions, as tensors first and as directions last.
+
+Directions are lines: averaging vectors would mix their signs, so everything is averaged as a 3 x 3 tensor
+
+    K = k_M v_M v_M^T + k_m v_m v_m^T
+
+(the second fundamental form in ambient coordinates; convex counted positive) and only the result, face by face, is
+turned into directions. On a mesh K comes from the normal cycle of Cohen-Steiner and Morvan,
+
+    T(x) = 1 / |B| sum_e beta(e) |e n B| e e^T,
+
+with beta the signed angle between the faces at edge e. T has its LARGE eigenvalue along the direction that does not
+bend (the axis of a cylinder), so K is T with the two tangential eigenvalues exchanged. On a cloud K comes from a
+quadric fitted around every point.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse.linalg import splu
+
+from acnn.shapes.shape import FloatArray
+from acnn.surface.edges import edges_with_faces
+from acnn.surface.laplacian import stiffness
+from acnn.surface.surface import Surface
+
+SMOOTHING = 3.0
+"""Default radius, in run units, over which curvature is averaged (standard deviation of the averaging kernel)."""
+
+
+def principal_frames(surface: Surface, smoothing: float = SMOOTHING) -> FloatArray:
+    """Directions of principal curvature on every face.
+
+    Where the two curvatures agree there is no direction to find. A weak tensor fixed to the shape (the spread of its
+    points, then the longest side of the face) decides there, so that the result is finite and turns with the shape.
+
+    Parameters
+    - surface: mesh or cloud
+    - smoothing: radius of averaging, in run units
+
+    Returns (m, 2, 3): v_M, the direction of the larger signed curvature, and v_m = n x v_M.
+    """
+    tensors = curvature_tensors(surface, smoothing)[surface.faces].mean(axis=1)  # (m, 3, 3)
+    weight = surface.face_weights * surface.face_areas
+    strength = np.sqrt(np.average(np.einsum("ijk,ijk->i", tensors, tensors), weights=weight))
+    bias = 1e-4 * strength + 1e-6 / np.sqrt(weight.sum())
+    spread = np.einsum("i,ij,ik->jk", surface.vertex_areas, surface.vertices, surface.vertices)
+    sides = np.roll(surface.vertices[surface.faces], 1, axis=1) - surface.vertices[surface.faces]
+    longest = sides[np.arange(len(sides)), np.argmax(np.linalg.norm(sides, axis=2), axis=1)]
+    longest /= np.maximum(np.linalg.norm(longest, axis=1, keepdims=True), 1e-300)
+    tensors += bias * (spread / np.trace(spread) + 1e-3 * longest[:, :, None] * longest[:, None, :])
+    return frames_from_tensors(tensors, surface.face_normals, longest)
+
+
+def frames_from_tensors(tensors: FloatArray, normals: FloatArray, tangents: FloatArray) -> FloatArray:
+    """(m, 2, 3) in-plane eigenvectors of symmetric tensors, larger eigenvalue first, right-handed about the normal.
+
+    Parameters
+    - tensors: (m, 3, 3)
+    - normals: (m, 3) unit
+    - tangents: (m, 3) any direction not along the normal, to measure angles from
+    """
+    first = tangents - np.einsum("ij,ij->i", tangents, normals)[:, None] * normals
+    first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-300)
+    second = np.cross(normals, first)
+    xx = np.einsum("ij,ijk,ik->i", first, tensors, first)
+    xy = np.einsum("ij,ijk,ik->i", first, tensors, second)
+    yy = np.einsum("ij,ijk,ik->i", second, tensors, second)
+    angle = 0.5 * np.arctan2(2.0 * xy, xx - yy)
+    major = np.cos(angle)[:, None] * first + np.sin(angle)[:, None] * second
+    return np.stack([major, np.cross(normals, major)], axis=1)
+
+
+def curvature_tensors(surface: Surface, smoothing: float = SMOOTHING) -> FloatArray:
+    """(n, 3, 3) second fundamental form at the vertices, averaged as tensors over `smoothing` run units.
+
+    The averaging is one implicit step of heat flow, (S + tau W) K' = S K with tau = smoothing^2 / 2: a fixed distance
+    on the surface, whatever the triangulation.
+    """
+    if surface.is_cloud:
+        from acnn.surface.cloud import quadric_tensors
+
+        tensors = quadric_tensors(surface, smoothing)
+    else:
+        tensors = _normal_cycle(surface)
+    if smoothing <= 0:
+        return tensors
+    mass = surface.vertex_areas
+    system = stiffness(surface) * (0.5 * smoothing**2)
+    system.setdiag(system.diagonal() + mass)
+    upper = np.triu_indices(3)
+    packed = splu(system.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(
+        mass[:, None] * tensors[:, upper[0], upper[1]]
+    )
+    smoothed = np.empty_like(tensors)
+    smoothed[:, upper[0], upper[1]] = packed
+    smoothed[:, upper[1], upper[0]] = packed
+    return smoothed
+
+
+def _normal_cycle(surface: Surface) -> FloatArray:
+    """(n, 3, 3) tensors from the angles between neighbouring faces, tangential eigenvalues exchanged."""
+    edges, sides = edges_with_faces(surface.faces)
+    inner = sides[:, 1] >= 0
+    edges, sides = edges[inner], sides[inner]
+    n1, n2 = surface.face_normals[sides[:, 0]], surface.face_normals[sides[:, 1]]
+    vector = surface.vertices[edges[:, 1]] - surface.vertices[edges[:, 0]]
+    length = np.linalg.norm(vector, axis=1)
+    direction = vector / np.maximum(length, 1e-300)[:, None]
+    turn = np.einsum("ij,ij->i", np.cross(n1, n2), direction)
+    beta = np.arctan2(turn, np.einsum("ij,ij->i", n1, n2))  # positive on convex edges, as the first face lies to the left
+
+    n = len(surface.vertices)
+    tensor = np.empty((n, 3, 3))
+    ends = edges.ravel()
+    for a in range(3):
+        for b in range(a, 3):
+            half = np.repeat(0.5 * beta * length * direction[:, a] * direction[:, b], 2)
+            tensor[:, a, b] = tensor[:, b, a] = np.bincount(ends, weights=half, minlength=n)
+    tensor /= surface.vertex_areas[:, None, None]
+    return _exchanged(tensor, surface.normals)
+
+
+def _exchanged(tensor: FloatArray, normals: FloatArray) -> FloatArray:
+    """Tangential part of symmetric tensors with its two eigenvalues exchanged: tr(T) P - P T P."""
+    plane = np.eye(3) - normals[:, :, None] * normals[:, None, :]
+    tangential = plane @ tensor @ plane
+    return np.trace(tangential, axis1=1, axis2=2)[:, None, None] * plane - tangential

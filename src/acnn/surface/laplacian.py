@@ -1,0 +1,99 @@
+"""Laplacians for any conductivity tensor, from the gradients of hat functions.
+
+For a symmetric tensor D_f on every face f and hat functions phi_i (1 at vertex i, linear, 0 at the others),
+
+    W_ij = sum_f w_f A_f <grad phi_i, D_f grad phi_j>,      L = S^-1 W,
+
+is positive semidefinite, W 1 = 0, and heat obeys f_t = -L f. D conducts heat along its own large axis. The paper's
+edge form (eq. acotan) multiplies D with edges instead of gradients; an edge is a gradient turned by 90 degrees, so that
+form conducts ACROSS the named axis: W(theta) here is minus the paper's W(theta + 90 degrees).
+
+With conductivity 1 along the long axis at angle theta from v_M and 1/alpha across it,
+
+    W(alpha, theta) = (1 + 1/alpha)/2 W_0 + (1 - 1/alpha)/2 (cos 2theta W_c + sin 2theta W_s),
+
+so three sets of numbers serve every alpha and theta.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.surface import Surface
+
+
+@dataclass(frozen=True, eq=False)
+class StiffnessParts:
+    """Off-diagonal entries of W_0, W_c and W_s, face by face.
+
+    - faces: (m, 3)
+    - entries: (3, m, 3) for W_0, W_c, W_s; column k belongs to the edge opposite corner k of the face
+    - vertices: n
+    """
+
+    faces: IntArray
+    entries: FloatArray
+    vertices: int
+
+    def mix(self, alpha: float, theta: float) -> FloatArray:
+        """(m, 3) off-diagonal face entries of W(alpha, theta)."""
+        even, odd = 0.5 * (1.0 + 1.0 / alpha), 0.5 * (1.0 - 1.0 / alpha)
+        isotropic, cosine, sine = self.entries
+        return even * isotropic + odd * (np.cos(2.0 * theta) * cosine + np.sin(2.0 * theta) * sine)
+
+    def matrix(self, alpha: float = 1.0, theta: float = 0.0) -> sp.csr_array:
+        """(n, n) stiffness matrix W(alpha, theta)."""
+        return assemble(self.faces, self.mix(alpha, theta), self.vertices)
+
+
+def stiffness(surface: Surface, tensors: FloatArray | None = None) -> sp.csr_array:
+    """(n, n) stiffness matrix for any symmetric conductivity.
+
+    Parameters
+    - surface: mesh or cloud
+    - tensors: (m, 3, 3) conductivity of each face in ambient coordinates (its part along the normal has no effect);
+      None is the identity, the cotangent Laplacian
+    """
+    gradients = hat_gradients(surface)  # (m, 3, 3)
+    flux = gradients if tensors is None else np.einsum("fab,fkb->fka", tensors, gradients)
+    weight = surface.face_weights * surface.face_areas
+    entries = np.stack(
+        [weight * np.einsum("fa,fa->f", gradients[:, (k + 1) % 3], flux[:, (k + 2) % 3]) for k in range(3)], axis=1
+    )
+    return assemble(surface.faces, entries, len(surface.vertices))
+
+
+def stiffness_parts(surface: Surface, frames: FloatArray) -> StiffnessParts:
+    """The three parts of which every anisotropic stiffness matrix is a mixture.
+
+    Parameters
+    - surface: mesh or cloud
+    - frames: (m, 2, 3) orthonormal frame on each face, the direction of theta = 0 first
+    """
+    gradients = np.einsum("fka,fba->fkb", hat_gradients(surface), frames)  # (m, 3, 2)
+    weight = surface.face_weights * surface.face_areas
+    entries = np.empty((3, len(weight), 3))
+    for k in range(3):
+        (ax, ay), (bx, by) = gradients[:, (k + 1) % 3].T, gradients[:, (k + 2) % 3].T
+        entries[:, :, k] = weight * np.stack([ax * bx + ay * by, ax * bx - ay * by, ax * by + ay * bx])
+    return StiffnessParts(surface.faces, entries, len(surface.vertices))
+
+
+def hat_gradients(surface: Surface) -> FloatArray:
+    """(m, 3, 3) gradient of the hat function of each corner on each face: n x opposite edge / (2 A)."""
+    corners = surface.vertices[surface.faces]
+    opposite = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
+    scale = 2.0 * np.maximum(surface.face_areas, np.finfo(float).tiny)
+    return np.cross(surface.face_normals[:, None, :], opposite) / scale[:, None, None]
+
+
+def assemble(faces: IntArray, entries: FloatArray, vertices: int) -> sp.csr_array:
+    """Symmetric matrix with zero row sums from off-diagonal face entries (m, 3), column k opposite corner k."""
+    i, j = faces[:, [1, 2, 0]].ravel(), faces[:, [2, 0, 1]].ravel()
+    off = sp.coo_array((entries.ravel(), (i, j)), shape=(vertices, vertices)).tocsr()
+    off = off + off.T
+    return (off - sp.diags_array(off.sum(axis=1))).tocsr()
