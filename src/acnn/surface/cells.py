@@ -68,11 +68,20 @@ def _farthest_point_labels(indptr: IntArray, indices: IntArray, lengths: FloatAr
 
 @njit(cache=True, nogil=True)
 def surroundings(
-    indptr: IntArray, indices: IntArray, lengths: FloatArray, cell: IntArray, reach: float, distance: FloatArray
+    indptr: IntArray,
+    indices: IntArray,
+    lengths: FloatArray,
+    cell: IntArray,
+    reach: float,
+    distance: FloatArray,
 ) -> IntArray:
     """Vertices within graph distance `reach` of a cell, the cell included, in no particular order.
 
-    `distance` (n,) is a workspace that is infinite everywhere before and after.
+    Parameters
+    - indptr, indices, lengths: the graph
+    - cell: (c,) vertices
+    - reach: distance
+    - distance: (n,) a workspace, infinite everywhere before and after
     """
     front = [(0.0, cell[0])]
     found = [cell[0]]

@@ -7,6 +7,7 @@ from numba import njit
 
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.cholesky import TILE, numeric, solve_tile, symbolic, transposed
+from acnn.surface.rows import smallest_kept
 
 
 @njit(cache=True, nogil=True)
@@ -21,7 +22,7 @@ def cell_rows(
     tau: float,
     coefficients: FloatArray,
     keep: float,
-) -> tuple[IntArray, IntArray, FloatArray]:
+) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
     """Rows of p_t(z), z = S (S + tau W)^-1, for every angle and scale, at some vertices of one cell.
 
     W is assembled from the faces inside the surroundings alone, so no heat crosses their border and rows still sum
@@ -37,8 +38,9 @@ def cell_rows(
     - coefficients: (scales, degree + 1) of p_t in Chebyshev polynomials of 2z - 1
     - keep: share of sum |row| to keep; 1 keeps all of the surroundings
 
-    Returns the number of entries of each row (angles, scales, r), then their vertices and values, one after the other.
-    Counts are -1 where a factorisation failed.
+    Returns where each row begins, how many entries it has and sum |row| before clipping, (angles, scales, r) each, then
+    the vertices and values of all entries.
+    The first count is -1 where a factorisation failed.
     """
     size, angles, scales, wanted = len(local), entries.shape[0], coefficients.shape[0], len(targets)
     degree = coefficients.shape[1] - 1
@@ -58,22 +60,19 @@ def cell_rows(
     ascending = np.argsort(local)
     vertices = local[ascending]
 
-    counts = np.zeros((angles, scales, wanted), np.int32)
-    used = 0
-    capacity = angles * scales * wanted * (size if keep >= 1.0 else 64)
-    found_at = np.empty(capacity, np.int32)
-    found = np.empty(capacity, np.float32)
-    values, row_values = np.empty(len(rows)), np.empty(len(rows))
-    diagonal = np.empty(size)
-    before, now, work = np.empty((size, TILE)), np.empty((size, TILE)), np.empty((size, TILE))
+    begins, counts = np.zeros((angles, scales, wanted), np.int64), np.zeros((angles, scales, wanted), np.int32)
+    sums = np.zeros((angles, scales, wanted))
+    values, row_values, diagonal, area = np.empty(len(rows)), np.empty(len(rows)), np.empty(size), mass[local]
+    powers = np.empty((degree + 1, size, TILE))
     total = np.empty((scales, size, TILE))
-    flipped = np.empty((TILE, size))
-    histogram = np.zeros(2048)
-
+    histogram, totals, many = np.zeros(2048), np.empty(TILE), np.empty(TILE, np.int64)
+    at, sizes = np.empty((TILE, size + 1), np.int32), np.empty((TILE, size + 1))
+    used = 0
+    capacity = angles * scales * wanted * (size if keep >= 1.0 else 64) + size
+    found_at, found = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
     for a in range(angles):
         values[:] = 0.0
-        for i in range(size):
-            diagonal[i] = mass[local[i]]
+        diagonal[:] = area
         for k in range(len(low)):
             w = tau * entries[a, inside[k // 3], k % 3]
             values[place[k]] += w
@@ -81,49 +80,70 @@ def cell_rows(
             diagonal[high[k]] -= w
         if not numeric(pointer, rows, values, diagonal):
             counts[0, 0, 0] = -1
-            return counts, found_at[:0], found[:0]
+            return begins, counts, sums, found_at[:0], found[:0]
         for k in range(len(rows)):
             row_values[k] = values[origin[k]]
         for first in range(0, wanted, TILE):
             width = min(TILE, wanted - first)
-            now[:] = 0.0
+            powers[0] = 0.0
             for b in range(width):
-                now[lookup[targets[first + b]], b] = 1.0
-            for s in range(scales):
-                for i in range(size):
-                    for b in range(TILE):
-                        total[s, i, b] = coefficients[s, 0] * now[i, b]
+                powers[0, lookup[targets[first + b]], b] = 1.0
             for d in range(1, degree + 1):
-                work[:] = now
-                solve_tile(pointer, rows, values, row_pointer, row_columns, row_values, diagonal, work)
-                for i in range(size):
-                    s_i = mass[local[i]]
-                    for b in range(TILE):  # T_1 = y, then T_d+1 = 2 y T_d - T_d-1 with y = 2z - 1
-                        if d == 1:
-                            work[i, b] = 2.0 * s_i * work[i, b] - now[i, b]
-                        else:
-                            work[i, b] = 4.0 * s_i * work[i, b] - 2.0 * now[i, b] - before[i, b]
-                    for s in range(scales):
-                        c = coefficients[s, d]
+                x, now = powers[d], powers[d - 1]
+                x[:] = now
+                solve_tile(pointer, rows, values, row_pointer, row_columns, row_values, diagonal, x)
+                if d == 1:  # T_1 = y, then T_d = 2 y T_d-1 - T_d-2, with y = 2z - 1
+                    for i in range(size):
                         for b in range(TILE):
-                            total[s, i, b] += c * work[i, b]
-                before, now, work = now, work, before
+                            x[i, b] = 2.0 * area[i] * x[i, b] - now[i, b]
+                else:
+                    before = powers[d - 2]
+                    for i in range(size):
+                        for b in range(TILE):
+                            x[i, b] = 4.0 * area[i] * x[i, b] - 2.0 * now[i, b] - before[i, b]
+            _combine(powers, coefficients, total)
             for s in range(scales):
-                for i in range(size):
-                    for b in range(TILE):
-                        flipped[b, i] = total[s, ascending[i], b]
+                _candidates(total[s], ascending, keep, totals, many, at, sizes)
                 for b in range(width):
                     if used + size > capacity:
                         capacity = 2 * capacity + size
-                        longer_at, longer = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-                        longer_at[:used], longer[:used] = found_at[:used], found[:used]
-                        found_at, found = longer_at, longer
-                    count = keep_largest(flipped[b], keep, histogram, found_at[used:], found[used:])
-                    for k in range(used, used + count):
-                        found_at[k] = vertices[found_at[k]]
-                    counts[a, s, first + b] = count
-                    used += count
-    return counts, found_at[:used].copy(), found[:used].copy()
+                        found_at, found = _longer(found_at, capacity), _longer(found, capacity)
+                    begins[a, s, first + b] = used
+                    row = sizes[b, : many[b]]
+                    smallest = smallest_kept(row, keep * totals[b], histogram) if keep < 1.0 else 0.0
+                    for k in range(len(row)):
+                        if abs(row[k]) >= smallest:
+                            found_at[used] = vertices[at[b, k]]
+                            found[used] = row[k]
+                            used += 1
+                    counts[a, s, first + b] = used - begins[a, s, first + b]
+                    sums[a, s, first + b] = totals[b]
+    return begins, counts, sums, found_at[:used].copy(), found[:used].copy()
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _combine(powers: FloatArray, coefficients: FloatArray, total: FloatArray) -> None:
+    """total[s] = sum over d of coefficients[s, d] powers[d], in pieces that stay in the fastest cache."""
+    scales, terms = coefficients.shape
+    flat, out = powers.reshape(terms, -1), total.reshape(scales, -1)
+    length = flat.shape[1]
+    for begin in range(0, length, 256):
+        end = min(begin + 256, length)
+        for s in range(scales):
+            piece = out[s, begin:end]
+            piece[:] = 0.0
+            for d in range(terms):
+                c = coefficients[s, d]
+                term = flat[d, begin:end]
+                for k in range(end - begin):
+                    piece[k] += c * term[k]
+
+
+@njit(cache=True, nogil=True)
+def _longer(array: FloatArray, length: int) -> FloatArray:
+    grown = np.empty(length, array.dtype)
+    grown[: len(array)] = array
+    return grown
 
 
 @njit(cache=True, nogil=True)
@@ -152,50 +172,23 @@ def _inner_faces(
     return inside[:count], low, high
 
 
-@njit(cache=True, nogil=True)
-def keep_largest(
-    row: FloatArray, keep: float, histogram: FloatArray, kept_at: IntArray, kept: FloatArray
-) -> int:
-    """Copy the fewest entries of largest size that hold a share `keep` of sum |row|; returns how many.
-
-    The entries stay in order; a share of 1 keeps all. `histogram` (2048,) is a workspace, zero before and after.
-    """
-    n = len(row)
-    if keep >= 1.0:
-        for i in range(n):
-            kept_at[i] = i
-            kept[i] = row[i]
-        return n
-    # Bins of size: the exponent and three bits of the mantissa of a single-precision number, so 9 to 13 % wide.
-    total = 0.0
-    bits = np.abs(row).astype(np.float32).view(np.int32)
+@njit(cache=True, nogil=True, boundscheck=False)
+def _candidates(
+    tile: FloatArray, order: IntArray, keep: float, totals: FloatArray, many: IntArray, at: IntArray, size: FloatArray
+) -> None:
+    """Entries of each column of a tile that may be among those kept, in order, and sum |column|."""
+    n = len(order)
+    totals[:] = 0.0
+    many[:] = 0
     for i in range(n):
-        total += abs(row[i])
-        histogram[bits[i] >> 20] += abs(row[i])
-    held = 0.0
-    bin = 2048
-    while held < keep * total and bin > 0:
-        bin -= 1
-        held += histogram[bin]
-    held -= histogram[bin]  # what lies in bins above the last one needed
-    histogram[:] = 0.0
-    inner = np.empty(n, np.float64)
-    many = 0
+        for b in range(TILE):
+            totals[b] += abs(tile[i, b])
+    # All entries below this together hold less than a tenth of what may go, so none of them can be needed.
+    least = totals * (0.1 * (1.0 - keep) / n) if keep < 1.0 else np.full(TILE, -1.0)
     for i in range(n):
-        if bits[i] >> 20 == bin:
-            inner[many] = abs(row[i])
-            many += 1
-    inner = np.sort(inner[:many])
-    smallest = 0.0
-    for k in range(many - 1, -1, -1):
-        smallest = inner[k]
-        held += smallest
-        if held >= keep * total:
-            break
-    count = 0
-    for i in range(n):
-        if abs(row[i]) >= smallest:
-            kept_at[count] = i
-            kept[count] = row[i]
-            count += 1
-    return count
+        for b in range(TILE):
+            value = tile[order[i], b]
+            k = many[b]
+            at[b, k] = i
+            size[b, k] = value
+            many[b] = k + (abs(value) > least[b])

@@ -8,9 +8,8 @@ the cell's surroundings alone, where a sparse factor is small and stays in the p
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -21,33 +20,22 @@ from scipy.sparse.linalg import splu
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.geodesics import distance_graph
-from acnn.surface.laplacian import StiffnessParts
+from acnn.surface.laplacian import stiffness_parts
+from acnn.surface.rows import Piece, Progress, SparseRows, join
 from acnn.surface.surface import Surface
 
 TOLERANCE = 5e-4
 """Largest error of p_t on the whole spectrum; rows then differ by 0.001 to 0.003 in L1 on a human."""
 
-REACH = 4.0
+REACH = 4.5
 """How far the surroundings of a cell reach beyond it, in standard deviations sqrt(2 t) of the largest scale."""
 
 CELL = 96
+"""Vertices in a cell, on average."""
+
 MAX_RATIO = 8.0
+"""Largest ratio of scales that are computed together; beyond it the degree would rise."""
 
-Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """Kernel rows in one compressed list, ordered by angle, then scale, then vertex.
-
-    - start: (angles * scales * rows + 1,) int64
-    - vertices: (entries,) int32, ascending within a row
-    - values: (entries,) float32
-    """
-
-    start: IntArray
-    vertices: IntArray
-    values: FloatArray
 
 
 class RationalKernels:
@@ -55,22 +43,20 @@ class RationalKernels:
 
     Parameters
     - surface: mesh or cloud, in run units
-    - parts: its stiffness parts
+    - frames: (m, 2, 3) the direction of theta = 0 on every face first
     """
 
-    def __init__(self, surface: Surface, parts: StiffnessParts) -> None:
+    def __init__(self, surface: Surface, frames: FloatArray) -> None:
         from acnn.surface.cells import partition
 
-        self.parts = parts
+        self.parts = stiffness_parts(surface, frames)
         self.mass = surface.vertex_areas
         self.graph = distance_graph(surface)
         self.cells = partition(self.graph, CELL)
-        n = len(self.mass)
-        self.rank = _elimination_rank(parts.matrix(), self.mass)
-        self.faces = np.ascontiguousarray(parts.faces)
-        order = np.argsort(self.faces.ravel(), kind="stable")
-        self.vertex_faces = (order // 3).astype(np.int32)
-        count = np.bincount(self.faces.ravel(), minlength=n)
+        self.rank = _elimination_rank(self.parts.matrix(), self.mass)
+        self.faces = np.ascontiguousarray(surface.faces)
+        self.vertex_faces = (np.argsort(self.faces.ravel(), kind="stable") // 3).astype(np.int32)
+        count = np.bincount(self.faces.ravel(), minlength=len(self.mass))
         self.vertex_faces_start = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
 
     def rows(
@@ -81,7 +67,6 @@ class RationalKernels:
         keep: float = 1.0,
         rows: IntArray | None = None,
         tolerance: float = TOLERANCE,
-        reach: float = REACH,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> SparseRows:
@@ -93,79 +78,49 @@ class RationalKernels:
         - keep: share of sum |row| to keep; 1 keeps all of a cell's surroundings
         - rows: (r,) vertices wanted, ascending; None is all
         - tolerance: largest error of the rational functions
-        - reach: of the surroundings, in standard deviations of the largest kernel
         - threads: None is one per core
-        - progress: called with (cells done, cells in all)
+        - progress: called with (jobs done, jobs in all)
         """
         from acnn.surface.cells import surroundings
         from acnn.surface.localized import cell_rows
 
         tau, coefficients = fit_exponentials(tuple(float(t) for t in times), tolerance)
-        entries = np.stack([self.parts.mix(alpha, theta) for theta in thetas])
-        beyond = reach * float(np.sqrt(2.0 * max(times)))
+        reach = REACH * float(np.sqrt(2.0 * max(times)))
         n = len(self.mass)
-        wanted = np.zeros(n, dtype=bool)
-        wanted[slice(None) if rows is None else rows] = True
+        rows = np.arange(n) if rows is None else rows
+        position = np.full(n, -1, dtype=np.int32)
+        position[rows] = np.arange(len(rows))
         members, starts = self.cells
         cells = [members[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
-        jobs = [(cell, cell[wanted[cell]]) for cell in cells]
-        jobs = sorted((job for job in jobs if len(job[1])), key=lambda job: -len(job[1]))
+        cells = sorted((cell for cell in cells if (position[cell] >= 0).any()), key=len, reverse=True)
+        entries = np.stack([self.parts.mix(alpha, theta) for theta in thetas])
 
-        def run(job: tuple[IntArray, IntArray]) -> tuple[IntArray, IntArray, IntArray, FloatArray]:
-            cell, targets = job
+        def run(cell: IntArray) -> Piece:
             distance = np.full(n, np.inf)
-            local = surroundings(self.graph.indptr, self.graph.indices, self.graph.data, cell, beyond, distance)
+            local = surroundings(self.graph.indptr, self.graph.indices, self.graph.data, cell, reach, distance)
             local = local[np.argsort(self.rank[local])]
-            found = cell_rows(
-                targets,
-                local,
-                self.faces,
-                self.vertex_faces_start,
-                self.vertex_faces,
-                entries,
-                self.mass,
-                tau,
-                coefficients,
-                keep,
-            )
-            return targets, *found
+            targets = cell[position[cell] >= 0]
+            triangles = (self.faces, self.vertex_faces_start, self.vertex_faces)
+            found = cell_rows(targets, local, *triangles, entries, self.mass, tau, coefficients, keep)
+            if found[1].flat[0] < 0:
+                raise InputError(
+                    "The heat system of this shape is not positive definite: it has triangles without area or with "
+                    "coordinates that are not numbers. Mend it with 'acnn info SHAPE --repair OUT'."
+                )
+            return Piece(position[targets], *found)
 
         pieces = []
         pool = ThreadPoolExecutor(threads or os.cpu_count())
         try:
-            for done, future in enumerate(as_completed([pool.submit(run, job) for job in jobs]), 1):
-                pieces.append(future.result())
+            # The largest cells come first, so that no core is left with one of them at the end.
+            jobs = [pool.submit(run, cell) for cell in cells]
+            for done, job in enumerate(as_completed(jobs), 1):
+                pieces.append(job.result())
                 if progress:
                     progress(done, len(jobs))
         finally:
             pool.shutdown(cancel_futures=True)
-        if any(counts.min(initial=0) < 0 for _, counts, _, _ in pieces):
-            raise InputError(
-                "The heat system of this shape is not positive definite: it has triangles without area or with "
-                "coordinates that are not numbers. Mend it with 'acnn info SHAPE --repair OUT'."
-            )
-        return _joined(pieces, np.flatnonzero(wanted), len(thetas), len(times))
-
-
-def _joined(
-    pieces: list[tuple[IntArray, IntArray, IntArray, FloatArray]], rows: IntArray, angles: int, scales: int
-) -> SparseRows:
-    """Put the cells' rows in order: angle, scale, vertex."""
-    from acnn.surface.rows import copy_rows
-
-    position = np.full(int(rows.max(initial=0)) + 1, -1, dtype=np.int64)
-    position[rows] = np.arange(len(rows))
-    lengths = np.zeros((angles, scales, len(rows)), dtype=np.int64)
-    for targets, counts, _, _ in pieces:
-        lengths[:, :, position[targets]] = counts
-    start = np.concatenate([[0], np.cumsum(lengths.ravel())])
-    vertices = np.empty(start[-1], dtype=np.int32)
-    values = np.empty(start[-1], dtype=np.float32)
-    begins = start[:-1].reshape(lengths.shape)
-    while pieces:
-        targets, counts, at, value = pieces.pop()
-        copy_rows(begins[:, :, position[targets]].ravel(), counts.ravel(), at, value, vertices, values)
-    return SparseRows(start, vertices, values)
+        return join(pieces, len(rows))
 
 
 def _elimination_rank(stiffness: sp.csr_array, mass: FloatArray) -> IntArray:

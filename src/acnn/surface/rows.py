@@ -1,21 +1,177 @@
-"""Compiled copying of kernel rows from where they were computed to where they are stored."""
+"""Kernel rows in one compressed list, and the compiled code that clips, copies and rounds them."""
 
 from __future__ import annotations
 
-from numba import njit
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from acnn.shapes.shape import FloatArray, IntArray
 
+Progress = Callable[[int, int], None]
+"""Called with (done, in all) as work goes on."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Kernel rows, ordered by angle, then scale, then vertex.
+
+    - start: (angles * scales * rows + 1,) int64
+    - vertices: (entries,) int32, ascending within a row
+    - values: (entries,) float32
+    - mass_kept: (angles, scales) mean over rows of sum |kept| / sum |all|
+    """
+
+    start: NDArray[np.int64]
+    vertices: IntArray
+    values: NDArray[np.float32]
+    mass_kept: FloatArray
+
+    def dense(self, n: int, first: int, count: int) -> FloatArray:
+        """(count, n) rows first, first + 1, ..."""
+        rows = np.zeros((count, n))
+        begin, end = self.start[first], self.start[first + count]
+        lengths = np.diff(self.start[first : first + count + 1])
+        rows[np.repeat(np.arange(count), lengths), self.vertices[begin:end]] = self.values[begin:end]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows at some vertices, as one job computed them.
+
+    - targets: (r,) positions of the rows among those wanted
+    - begins, counts: (angles, scales, r) where each row stands below, and its length
+    - totals: (angles, scales, r) sum |row| before clipping
+    - vertices, values: the entries
+    """
+
+    targets: IntArray
+    begins: IntArray
+    counts: IntArray
+    totals: FloatArray
+    vertices: IntArray
+    values: FloatArray
+
+
+def join(pieces: list[Piece], rows: int) -> SparseRows:
+    """Put pieces that together hold `rows` rows in order. Empties the list, so that memory is freed along the way."""
+    angles, scales = pieces[0].counts.shape[:2]
+    lengths = np.zeros((angles, scales, rows), dtype=np.int64)
+    kept = np.zeros((angles, scales))
+    for piece in pieces:
+        lengths[:, :, piece.targets] = piece.counts
+    start = np.concatenate([[0], np.cumsum(lengths.ravel())])
+    vertices, values = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.float32)
+    writes = start[:-1].reshape(lengths.shape)
+    while pieces:
+        piece = pieces.pop()
+        held = _copy_rows(
+            piece.begins.ravel(),
+            writes[:, :, piece.targets].ravel(),
+            piece.counts.ravel(),
+            piece.vertices,
+            piece.values,
+            vertices,
+            values,
+        )
+        kept += (held.reshape(piece.totals.shape) / np.maximum(piece.totals, 1e-300)).sum(axis=2)
+    return SparseRows(start, vertices, values, kept / rows)
+
 
 @njit(cache=True, nogil=True)
-def copy_rows(
-    begins: IntArray, counts: IntArray, at: IntArray, value: FloatArray, vertices: IntArray, values: FloatArray
-) -> None:
-    """Copy rows that stand one after the other in (at, value) to where each begins in (vertices, values)."""
-    read = 0
+def _copy_rows(
+    reads: IntArray,
+    writes: IntArray,
+    counts: IntArray,
+    at: IntArray,
+    value: FloatArray,
+    vertices: IntArray,
+    values: FloatArray,
+) -> FloatArray:
+    """Copy rows from where they stand to where they belong; returns sum |row| of each."""
+    held = np.zeros(len(counts))
     for row in range(len(counts)):
-        write = begins[row]
+        read, write = reads[row], writes[row]
         for k in range(counts[row]):
             vertices[write + k] = at[read + k]
             values[write + k] = value[read + k]
-        read += counts[row]
+            held[row] += abs(value[read + k])
+    return held
+
+
+@njit(cache=True, nogil=True)
+def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
+    """The fewest largest entries of each row of a dense block (r, n) that hold a share `keep` of its sum |row|.
+
+    Returns begins and counts (r,), totals (r,), and the entries' vertices and values.
+    """
+    rows, n = block.shape
+    begins, counts, totals = np.zeros(rows, np.int64), np.zeros(rows, np.int32), np.zeros(rows)
+    histogram = np.zeros(2048)
+    least = np.full(rows, -1.0)
+    used = 0
+    for r in range(rows):
+        totals[r] = np.abs(block[r]).sum()
+        if keep < 1.0:
+            least[r] = smallest_kept(block[r], keep * totals[r], histogram)
+        begins[r] = used
+        for i in range(n):
+            used += abs(block[r, i]) >= least[r]
+        counts[r] = used - begins[r]
+    vertices, values = np.empty(used, np.int32), np.empty(used, np.float32)
+    used = 0
+    for r in range(rows):
+        for i in range(n):
+            if abs(block[r, i]) >= least[r]:
+                vertices[used] = i
+                values[used] = block[r, i]
+                used += 1
+    return begins, counts, totals, vertices, values
+
+
+@njit(cache=True, nogil=True)
+def smallest_kept(sizes: FloatArray, enough: float, histogram: FloatArray) -> float:
+    """The size down to which entries must be kept, largest first, for them to sum to `enough` in absolute value.
+
+    `histogram` (2048,) is a workspace, zero before and after. Its bins are the exponent and three bits of the mantissa
+    of a number in single precision; only the bin where the sum is reached has to be sorted.
+    """
+    for value in sizes:
+        histogram[_bin(abs(value))] += abs(value)
+    held, last = 0.0, 2048
+    while held < enough and last > 0:
+        last -= 1
+        held += histogram[last]
+    held -= histogram[last]
+    histogram[:] = 0.0
+    inner = np.empty(len(sizes))
+    within = 0
+    for value in sizes:
+        inner[within] = abs(value)
+        within += _bin(abs(value)) == last
+    inner = np.sort(inner[:within])
+    smallest = 0.0
+    for k in range(within - 1, -1, -1):
+        smallest = inner[k]
+        held += smallest
+        if held >= enough:
+            break
+    return smallest
+
+
+@intrinsic
+def _bin(typing: Any, size: Any) -> Any:
+    """Leading 11 bits of a non-negative number in single precision, the sign left out."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        single = builder.bitcast(builder.fptrunc(arguments[0], ir.FloatType()), ir.IntType(32))
+        return builder.zext(builder.lshr(single, ir.Constant(ir.IntType(32), 20)), ir.IntType(64))
+
+    return types.int64(types.float64), generate

@@ -1,0 +1,204 @@
+"""Making the patch operator of one shape."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.errors import InputError
+from acnn.patches.operator import PatchOperator
+from acnn.patches.settings import PatchSettings
+from acnn.shapes.shape import FloatArray, IntArray, Shape
+from acnn.surface.curvature import principal_frames
+from acnn.surface.laplacian import StiffnessParts, stiffness_parts
+from acnn.surface.rows import Progress, SparseRows
+from acnn.surface.spectrum import eigenpairs
+from acnn.surface.surface import Surface, surface_of
+
+DEFAULT = PatchSettings()
+
+
+class HeatKernels(Protocol):
+    """A way to compute heat kernels of one surface."""
+
+    def rows(
+        self,
+        alpha: float,
+        thetas: Sequence[float],
+        times: Sequence[float],
+        keep: float = 1.0,
+        rows: IntArray | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> SparseRows:
+        """Rows of every kernel, ordered by angle, then scale, then vertex."""
+
+
+def build_patches(
+    shape: Shape | Surface,
+    settings: PatchSettings = DEFAULT,
+    *,
+    unit: float | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> PatchOperator:
+    """Compute the patch operator of a mesh or a cloud.
+
+    Parameters
+    - shape: as `load` returns it, or a surface already in run units
+    - settings: angles, anisotropy, scales and the like
+    - unit: length of one run unit in the shape's coordinates; None takes the shape's own geodesic diameter / 200
+    - threads: None is one per core
+    - progress: called with (done, in all)
+    """
+    began = time.perf_counter()
+    surface = shape if isinstance(shape, Surface) else surface_of(shape, unit)
+    frames = principal_frames(surface, settings.smoothing)
+    n = len(surface.vertices)
+    start: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    vertices: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+    values: NDArray[np.float16] = np.zeros(0, dtype=np.float16)
+    kept = np.ones((settings.angles, 0))
+    if settings.narrow:
+        from acnn.patches.rounding import renormalise_and_round
+
+        found = narrow_rows(surface, frames, settings, settings.keep, None, threads, progress)
+        values = renormalise_and_round(found.start, found.values)
+        start, vertices, kept = found.start, found.vertices, found.mass_kept
+    pairs = wide_pairs(stiffness_parts(surface, frames), surface.vertex_areas, settings, threads)
+    facts = {
+        "vertices": n,
+        "angles": settings.angles,
+        "scales": list(settings.scales),
+        "kernel": "+".join(used_kernels(settings)),
+        "seconds": time.perf_counter() - began,
+        "nnz_per_row": len(values) / max(1, len(start) - 1),
+        "mass_kept": float(kept.mean()) if settings.narrow else 1.0,
+        "mass_kept_per_scale": {f"{settings.scales[s]:g}": float(kept[:, i].mean()) for i, s in enumerate(settings.narrow)},
+    }
+    return PatchOperator(
+        start,
+        vertices.astype(np.uint16) if n <= 65536 else vertices,
+        values,
+        *pairs,
+        surface.vertex_areas.astype(np.float32),
+        surface.unit,
+        settings,
+        facts,
+    )
+
+
+def used_kernels(settings: PatchSettings) -> list[str]:
+    """Names of the kernels that the settings lead to."""
+    narrow = ["rational" if settings.kernel == "auto" else settings.kernel] if settings.narrow else []
+    return narrow + (["eigenpairs"] if settings.wide else [])
+
+
+def narrow_rows(
+    surface: Surface,
+    frames: FloatArray,
+    settings: PatchSettings,
+    keep: float,
+    rows: IntArray | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SparseRows:
+    """Rows of all narrow kernels, ordered by angle, then narrow scale, then row.
+
+    Parameters
+    - surface, frames: the surface and the directions of theta = 0 on its faces
+    - settings: angles, scales, kernel
+    - keep: share of sum |row| to keep
+    - rows: (r,) vertices wanted, ascending; None is all
+    """
+    times = [settings.scales[i] for i in settings.narrow]
+    arguments = (settings.alpha, list(settings.thetas))
+    if settings.kernel in ("auto", "rational"):
+        from acnn.surface.rational import MAX_RATIO, RationalKernels
+
+        kernels = RationalKernels(surface, frames)
+        groups = _groups(times, MAX_RATIO)
+        found = []
+        for number, group in enumerate(groups):
+
+            def shown(done: int, total: int, number: int = number) -> None:
+                if progress:
+                    progress(done + number * total, total * len(groups))
+
+            found.append(
+                kernels.rows(*arguments, [times[i] for i in group], keep, rows, threads=threads, progress=shown)
+            )
+        return found[0] if len(groups) == 1 else _interleaved(found, groups, settings.angles, len(times))
+    other: HeatKernels
+    if settings.kernel == "squaring":
+        from acnn.surface.squaring import SquaringKernels
+
+        other = SquaringKernels(surface, frames)
+    else:
+        from acnn.surface.dense_kernels import ExactKernels, SpectralKernels
+
+        spectral = settings.kernel == "spectral"
+        other = SpectralKernels(surface, frames, settings.eigenpairs) if spectral else ExactKernels(surface, frames)
+    return other.rows(*arguments, times, keep, rows, threads=threads, progress=progress)
+
+
+def wide_pairs(
+    parts: StiffnessParts, mass: FloatArray, settings: PatchSettings, threads: int | None = None
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Eigenvalues (angles, k) and eigenfunctions (angles, n, k) for wide scales; empty where there are none.
+
+    As many as asked for, but no more than matter: pairs are left out where exp(-t lambda) is below 1e-4 at the smallest
+    wide scale.
+    """
+    n = len(mass)
+    if not settings.wide:
+        return np.zeros((settings.angles, 0), np.float32), np.zeros((settings.angles, n, 0), np.float32)
+    if settings.eigenpairs >= n:
+        raise InputError(f"{settings.eigenpairs} eigenpairs of a shape with {n} vertices: ask for at most {n - 1}.")
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        found = list(
+            pool.map(lambda theta: eigenpairs(parts.matrix(settings.alpha, theta), mass, settings.eigenpairs), settings.thetas)
+        )
+    smallest = min(settings.scales[i] for i in settings.wide)
+    needed = max(int(np.sum(smallest * values < np.log(1e4))) for values, _ in found)
+    return (
+        np.stack([values[:needed] for values, _ in found]).astype(np.float32),
+        np.stack([functions[:, :needed] for _, functions in found]).astype(np.float32),
+    )
+
+
+def _groups(times: list[float], ratio: float) -> list[list[int]]:
+    """Positions of scales, gathered so that within a group the largest is at most `ratio` times the smallest."""
+    groups: list[list[int]] = []
+    for i in sorted(range(len(times)), key=lambda i: times[i]):
+        if groups and times[i] <= ratio * times[groups[-1][0]]:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return groups
+
+
+def _interleaved(found: list[SparseRows], groups: list[list[int]], angles: int, scales: int) -> SparseRows:
+    """Rows of groups of scales, put in the order of the scales."""
+    place = {scale: (g, k) for g, group in enumerate(groups) for k, scale in enumerate(group)}
+    rows = (len(found[0].start) - 1) // (angles * len(groups[0]))
+    lengths, vertices, values = [], [], []
+    kept = np.empty((angles, scales))
+    for angle in range(angles):
+        for scale in range(scales):
+            g, k = place[scale]
+            first = (angle * len(groups[g]) + k) * rows
+            start = found[g].start[first : first + rows + 1]
+            lengths.append(np.diff(start))
+            vertices.append(found[g].vertices[start[0] : start[-1]])
+            values.append(found[g].values[start[0] : start[-1]])
+            kept[angle, scale] = found[g].mass_kept[angle, k]
+    joined = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return SparseRows(joined, np.concatenate(vertices), np.concatenate(values), kept)

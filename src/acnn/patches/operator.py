@@ -1,0 +1,89 @@
+"""The patch operator: for every vertex, angle and scale the weights with which it gathers a function around it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.errors import InputError
+from acnn.patches.settings import PatchSettings
+from acnn.shapes.shape import FloatArray
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+
+@dataclass(frozen=True, eq=False)
+class PatchOperator:
+    """Weights of all patches of one shape: sparse rows for narrow scales, eigenpairs for wide ones.
+
+    Narrow scales, (D(x_i) f)(theta, t) = sum of values f[vertices] over one row; rows ordered by angle, then narrow
+    scale, then vertex, each summing to 1:
+
+    - start: (angles * narrow * n + 1,) int64
+    - vertices: (entries,) uint16, or int32 from 65,536 vertices on; ascending within a row
+    - values: (entries,) float16
+
+    Wide scales, (D f)(theta, t) = Phi exp(-t Lambda) Phi^T S f for the angle's own eigenpairs:
+
+    - eigenvalues: (angles, k) float32
+    - eigenfunctions: (angles, n, k) float32
+
+    And:
+
+    - vertex_areas: (n,) float32, the diagonal of S
+    - unit: length of one run unit in the shape's coordinates
+    - settings: what it was made with
+    - facts: JSON-able figures from the making (`mass_kept`, `seconds`, `kernel`, ...)
+    """
+
+    start: NDArray[np.int64]
+    vertices: NDArray[np.uint16] | NDArray[np.int32]
+    values: NDArray[np.float16]
+    eigenvalues: NDArray[np.float32]
+    eigenfunctions: NDArray[np.float32]
+    vertex_areas: NDArray[np.float32]
+    unit: float
+    settings: PatchSettings
+    facts: dict[str, Any]
+
+    @property
+    def n(self) -> int:
+        """Vertices of the shape."""
+        return len(self.vertex_areas)
+
+    def __repr__(self) -> str:
+        s = self.settings
+        return f"PatchOperator({self.n} vertices, {s.angles} angles, scales {s.scales}, {len(self.values)} entries)"
+
+    def matrix(self, angle: int, scale: int) -> sp.csr_array:
+        """(n, n) sparse float32 matrix of one angle and one narrow scale (its position among all scales)."""
+        import scipy.sparse as sp
+
+        if scale not in self.settings.narrow:
+            raise InputError(f"Scale {self.settings.scales[scale]:g} is kept as eigenpairs, not as a sparse matrix.")
+        first = (angle * len(self.settings.narrow) + self.settings.narrow.index(scale)) * self.n
+        start = self.start[first : first + self.n + 1]
+        part = slice(start[0], start[-1])
+        entries = self.values[part].astype(np.float32), self.vertices[part].astype(np.int32)
+        return sp.csr_array((*entries, start - start[0]), shape=(self.n, self.n))
+
+    def apply(self, function: FloatArray) -> NDArray[np.float32]:
+        """Patches of a function on the surface: (n, p) to (n, angles, scales, p). Holds the whole result in memory."""
+        values = np.asarray(function, dtype=np.float32)
+        if values.ndim != 2 or len(values) != self.n:
+            raise InputError(f"The function has shape {values.shape}; it needs one row for each of {self.n} vertices.")
+        s = self.settings
+        patches = np.empty((self.n, s.angles, len(s.scales), values.shape[1]), dtype=np.float32)
+        for angle in range(s.angles):
+            for scale in s.narrow:
+                patches[:, angle, scale] = self.matrix(angle, scale) @ values
+            if s.wide:
+                coefficients = self.eigenfunctions[angle].T @ (self.vertex_areas[:, None] * values)
+                for scale in s.wide:
+                    decay = np.exp(-s.scales[scale] * self.eigenvalues[angle])
+                    patches[:, angle, scale] = self.eigenfunctions[angle] @ (decay[:, None] * coefficients)
+        return patches

@@ -1,0 +1,87 @@
+"""Point clouds: overlapping local triangulations, and curvature from fitted quadrics."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from acnn.errors import InputError
+from acnn.shapes import PointCloud
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.surface import Surface
+
+NEIGHBOURS = 24
+STAR = 40
+
+
+def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArray]:
+    """Triangles around every point, from the Delaunay triangulation of its neighbours in its tangent plane.
+
+    Each triangle is found from one, two or all three of its corners and counts with weight 1/3, 2/3 or 1.
+
+    Returns faces (m, 3) turned outwards, their weights (m,), and outward unit normals of the points (n, 3).
+    Raises InputError for fewer than four points or where points have no neighbours of positive area.
+    """
+    from acnn.surface.orientation import outward_normals
+    from acnn.surface.stars import delaunay_stars
+
+    n = len(cloud.vertices)
+    if n < 4:
+        raise InputError(f"A cloud of {n} points has no surface; at least 4 are needed.")
+    normals = outward_normals(cloud.vertices) if cloud.normals is None else _unit(cloud.normals)
+    near = cKDTree(cloud.vertices).query(cloud.vertices, min(STAR + 1, n))[1].astype(np.int32)
+    corners = delaunay_stars(cloud.vertices, normals, near)
+    faces, count = np.unique(np.sort(corners, axis=1), axis=0, return_counts=True)
+    a, b, c = (cloud.vertices[faces[:, k]] for k in range(3))
+    facing = np.einsum("ij,ij->i", np.cross(b - a, c - a), normals[faces].sum(axis=1))
+    faces[facing < 0] = faces[facing < 0][:, [0, 2, 1]]
+    return faces.astype(np.int32), np.minimum(count, 3) / 3.0, normals
+
+
+def quadric_tensors(surface: Surface, radius: float) -> FloatArray:
+    """(n, 3, 3) second fundamental form from a quadric z = (a x^2 + 2 b x y + c y^2) / 2 + d x + e y + f at each point.
+
+    The fit is weighted least squares over the points within twice the radius, at least NEIGHBOURS of them, in the
+    frame of the point's normal; z points inwards, so that convex is positive.
+    """
+    points, normals = surface.vertices, surface.normals
+    n = len(points)
+    tree = cKDTree(points)
+    distance, near = tree.query(points, min(4 * NEIGHBOURS, n))
+    reach = np.maximum(2.0 * radius, distance[:, min(NEIGHBOURS, n - 1)])
+    across = np.eye(3)[np.argmin(np.abs(normals), axis=1)]
+    first = _unit(np.cross(normals, across))
+    second = np.cross(normals, first)
+    tensors = np.empty((n, 3, 3))
+    for begin in range(0, n, 4096):  # bounds the memory of the stacked systems
+        part = slice(begin, min(begin + 4096, n))
+        offset = points[near[part]] - points[part, None]
+        x = np.einsum("ijk,ik->ij", offset, first[part])
+        y = np.einsum("ijk,ik->ij", offset, second[part])
+        z = -np.einsum("ijk,ik->ij", offset, normals[part])
+        facing = np.einsum("ijk,ik->ij", normals[near[part]], normals[part])  # leaves out the far side of thin parts
+        weight = np.exp(-2.0 * (distance[part] / reach[part, None]) ** 2) * (distance[part] <= reach[part, None])
+        weight = np.where(facing > 0, weight, 0.0)
+        size = reach[part, None]
+        terms = np.stack([x * x / 2, x * y, y * y / 2, x * size, y * size, size**2 * np.ones_like(x)], axis=2)
+        terms /= size[..., None] ** 2
+        normal = np.einsum("ij,ija,ijb->iab", weight, terms, terms)
+        normal += 1e-9 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(6)
+        a, b, c = np.linalg.solve(normal, np.einsum("ij,ija,ij->ia", weight, terms, z)[..., None])[:, :3, 0].T / (
+            reach[part] ** 2
+        )
+        u, v = first[part], second[part]
+        tensors[part] = (
+            a[:, None, None] * _outer(u, u)
+            + b[:, None, None] * (_outer(u, v) + _outer(v, u))
+            + c[:, None, None] * _outer(v, v)
+        )
+    return tensors
+
+
+def _outer(a: FloatArray, b: FloatArray) -> FloatArray:
+    return a[:, :, None] * b[:, None, :]
+
+
+def _unit(vectors: FloatArray) -> FloatArray:
+    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)

@@ -1,0 +1,179 @@
+"""Heat kernels by sparse scaling and squaring: a short Taylor step, then H(2h) = H(h)^2 with small entries dropped.
+
+What is dropped from a row is added to its diagonal, so rows go on summing to 1. An error made early is doubled by each
+squaring still to come, so the threshold is halved once for each of them. Simple and quick, but some ten times less
+accurate than the rational kernel for the same time; kept for comparison.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import scipy.sparse as sp
+from numba import njit
+
+from acnn.errors import InputError
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.laplacian import stiffness_parts
+from acnn.surface.rows import Piece, Progress, SparseRows, join, smallest_kept
+from acnn.surface.surface import Surface
+
+TOLERANCE = 1e-3
+"""Entries below this are dropped at the last squaring."""
+
+_TAYLOR = 3
+
+
+class SquaringKernels:
+    """Kernels of one surface by scaling and squaring.
+
+    Parameters
+    - surface: mesh or cloud, in run units
+    - frames: (m, 2, 3) the direction of theta = 0 on every face first
+    """
+
+    def __init__(self, surface: Surface, frames: FloatArray) -> None:
+        self.parts = stiffness_parts(surface, frames)
+        self.mass = surface.vertex_areas
+
+    def rows(
+        self,
+        alpha: float,
+        thetas: Sequence[float],
+        times: Sequence[float],
+        keep: float = 1.0,
+        rows: IntArray | None = None,
+        tolerance: float = TOLERANCE,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> SparseRows:
+        """Rows of exp(-t L(alpha, theta)) for every theta and t; parameters as for `RationalKernels.rows`.
+
+        Raises InputError where the scales are not the smallest one times powers of two.
+        """
+        ratios = np.log2(np.asarray(times) / min(times))
+        if not np.allclose(ratios, np.round(ratios), atol=1e-9):
+            raise InputError(
+                f"Scales {', '.join(f'{t:g}' for t in times)}: squaring needs each to be the smallest times a power of "
+                "two, such as 3,6,12,24. Use '--kernel rational' for others."
+            )
+        n = len(self.mass)
+        rows = np.arange(n) if rows is None else np.asarray(rows)
+        pieces: list[Piece] = []
+        counts = np.zeros((len(thetas), len(times), len(rows)), dtype=np.int32)
+        begins, totals = np.zeros(counts.shape, dtype=np.int64), np.zeros(counts.shape)
+        found_at, found, used = [], [], 0
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            for a, theta in enumerate(thetas):
+                step, left = self._short_step(alpha, theta, min(times), int(round(ratios.max())))
+                for doubling in range(left, -1, -1):
+                    for s in np.flatnonzero(np.round(ratios.max() - ratios).astype(int) == doubling):
+                        begin, count, total, at, value = _clip_rows(step.indptr, step.indices, step.data, rows, keep, n)
+                        begins[a, s], counts[a, s], totals[a, s] = begin + used, count, total
+                        found_at.append(at)
+                        found.append(value)
+                        used += len(at)
+                    if doubling:
+                        step = _square(step, tolerance / 2.0 ** (doubling - 1), pool)
+                if progress:
+                    progress(a + 1, len(thetas))
+        pieces.append(Piece(np.arange(len(rows)), begins, counts, totals, np.concatenate(found_at), np.concatenate(found)))
+        return join(pieces, len(rows))
+
+    def _short_step(self, alpha: float, theta: float, t: float, doublings: int) -> tuple[sp.csr_array, int]:
+        """Taylor polynomial of exp(-h L) with h |L| <= 1, and how many squarings lead from it to the largest scale."""
+        laplacian = sp.csr_array(sp.diags_array(1.0 / self.mass) @ self.parts.matrix(alpha, theta))
+        norm = float(abs(laplacian).sum(axis=1).max())
+        halvings = max(0, int(np.ceil(np.log2(max(t * norm, 1e-300)))))
+        step = (-t / 2.0**halvings) * laplacian
+        total = sp.csr_array(sp.eye_array(len(self.mass)))
+        for order in range(_TAYLOR, 0, -1):
+            total = sp.csr_array(sp.eye_array(len(self.mass)) + (step @ total) / order)
+        total.indices, total.indptr = total.indices.astype(np.int32), total.indptr.astype(np.int64)
+        return total, halvings + doublings
+
+
+def _square(matrix: sp.csr_array, threshold: float, pool: ThreadPoolExecutor) -> sp.csr_array:
+    """matrix @ matrix, entries below the threshold moved to the diagonal."""
+    n = matrix.shape[0]
+    edges = np.linspace(0, n, max(2, min(n, 16))).astype(np.int64)
+    jobs = [
+        pool.submit(_square_rows, matrix.indptr, matrix.indices, matrix.data, int(a), int(b), threshold)
+        for a, b in zip(edges[:-1], edges[1:], strict=True)
+    ]
+    counts, indices, data = zip(*(job.result() for job in jobs), strict=True)
+    start = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
+    squared = sp.csr_array((n, n))
+    squared.data, squared.indices, squared.indptr = np.concatenate(data), np.concatenate(indices), start
+    return squared
+
+
+@njit(cache=True, nogil=True)
+def _square_rows(
+    start: IntArray, index: IntArray, value: FloatArray, first: int, last: int, threshold: float
+) -> tuple[IntArray, IntArray, FloatArray]:
+    n = len(start) - 1
+    total, seen, touched = np.zeros(n), np.full(n, -1, np.int64), np.empty(n, np.int32)
+    counts = np.zeros(last - first, np.int64)
+    capacity = 64 * (last - first) + n
+    indices, data = np.empty(capacity, np.int32), np.empty(capacity)
+    used = 0
+    for i in range(first, last):
+        many = 0
+        for k in range(start[i], start[i + 1]):
+            j, factor = index[k], value[k]
+            for q in range(start[j], start[j + 1]):
+                c = index[q]
+                if seen[c] != i:
+                    seen[c] = i
+                    total[c] = 0.0
+                    touched[many] = c
+                    many += 1
+                total[c] += factor * value[q]
+        if used + many > capacity:
+            capacity = 2 * capacity + many
+            longer_indices, longer_data = np.empty(capacity, np.int32), np.empty(capacity)
+            longer_indices[:used], longer_data[:used] = indices[:used], data[:used]
+            indices, data = longer_indices, longer_data
+        begin, dropped, diagonal = used, 0.0, -1
+        for k in range(many):
+            c = touched[k]
+            if c != i and abs(total[c]) < threshold:
+                dropped += total[c]
+                continue
+            if c == i:
+                diagonal = used
+            indices[used], data[used] = c, total[c]
+            used += 1
+        data[diagonal] += dropped
+        counts[i - first] = used - begin
+    return counts, indices[:used].copy(), data[:used].copy()
+
+
+@njit(cache=True, nogil=True)
+def _clip_rows(
+    start: IntArray, index: IntArray, value: FloatArray, rows: IntArray, keep: float, n: int
+) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
+    """The fewest largest entries of some rows of a sparse matrix, in ascending order of vertices."""
+    begins, counts, totals = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int32), np.zeros(len(rows))
+    entries = 0
+    for r in rows:
+        entries += start[r + 1] - start[r]
+    at, kept = np.empty(entries, np.int32), np.empty(entries, np.float32)
+    histogram = np.zeros(2048)
+    used = 0
+    for r in range(len(rows)):
+        begin, end = start[rows[r]], start[rows[r] + 1]
+        row = value[begin:end]
+        totals[r] = np.abs(row).sum()
+        least = smallest_kept(row, keep * totals[r], histogram) if keep < 1.0 else 0.0
+        begins[r] = used
+        for k in np.argsort(index[begin:end]):
+            if abs(row[k]) >= least:
+                at[used], kept[used] = index[begin + k], row[k]
+                used += 1
+        counts[r] = used - begins[r]
+    return begins, counts, totals, at[:used].copy(), kept[:used].copy()
