@@ -1,0 +1,242 @@
+"""What all commands share: `--json`, `--quiet`, `--no-cache`, exit codes, and how commands are found.
+
+A command is written like this, in `acnn/cli/shout.py`::
+
+    @command
+    def shout(out: Output, word: Annotated[str, typer.Argument(help="What to shout.")]) -> None:
+        \"\"\"Say it louder.\"\"\"
+        from acnn.voices import louder  # slow imports inside
+
+        out.say("working")                        # standard error, unless --quiet
+        out.result({"said": louder(word)}, human=lambda facts: facts["said"])
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import os
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from acnn.errors import InputError
+
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+# The order in which a newcomer meets the commands; any further ones follow by name.
+ORDER = (
+    *("demo", "info", "patches", "data", "prepare", "train", "evaluate"),
+    *("match", "transfer", "report", "view", "figure", "bench", "doctor"),
+)
+
+
+@dataclass
+class Output:
+    """How a command speaks: one result on standard output, everything else on standard error.
+
+    - json: the result is one JSON object, and nothing else reaches standard output
+    - quiet: no messages and no progress bars; errors and the result are still shown
+    - cache: False with `--no-cache`
+    """
+
+    json: bool = False
+    quiet: bool = False
+    cache: bool = True
+    failures: list[dict[str, str]] = field(default_factory=list)
+    _result: dict[str, Any] | None = None
+    _human: Callable[[dict[str, Any]], str] | None = None
+
+    def say(self, text: str) -> None:
+        """Show a message while working."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    def result(self, facts: dict[str, Any], human: Callable[[dict[str, Any]], str] | None = None) -> None:
+        """Set the result: `facts` for `--json`, the text that `human` makes of them otherwise."""
+        self._result, self._human = facts, human
+
+    def failed(self, item: str, why: str) -> None:
+        """Record that one of several items failed while the rest go on; the exit code becomes 1."""
+        self.failures.append({"item": item, "why": why})
+        print(f"failed: {item}: {why}", file=sys.stderr, flush=True)
+
+    @contextmanager
+    def progress(self, total: int | None, label: str) -> Iterator[Callable[..., None]]:
+        """A progress bar with time left; call what it yields after each step, with the number of steps if several."""
+        if self.quiet or self.json:
+            yield lambda steps=1: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task(label, total=total)
+            yield lambda steps=1: bar.advance(task, steps)
+
+
+def command(function: Callable[..., None]) -> Callable[..., None]:
+    """Make a command of a function whose first parameter is `out: Output`; adds the options that all commands share."""
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    shared = [
+        _flag("as_json", "--json", "One JSON object on standard output, all else on standard error."),
+        _flag("no_cache", "--no-cache", "Neither read nor write the cache."),
+        _flag("quiet", "--quiet", "No messages and no progress bars."),
+    ]
+
+    def invoke(as_json: bool, no_cache: bool, quiet: bool, **arguments: Any) -> None:
+        code = _run_command(function, Output(json=as_json, quiet=quiet, cache=not no_cache), arguments)
+        if code:
+            raise typer.Exit(code)
+
+    keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own + shared]
+    invoke.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+    invoke.__annotations__ = {p.name: p.annotation for p in keyword}
+    invoke.__name__, invoke.__doc__, invoke.__module__ = function.__name__, function.__doc__, function.__module__
+    return invoke
+
+
+class Commands(TyperGroup):
+    """The commands, one for each module of `acnn.cli`, imported when asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands, without importing them."""
+        package = importlib.import_module("acnn.cli")
+        names = {m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "app" and m.name[0] != "_"}
+        return [name for name in ORDER if name in names] + sorted(names - set(ORDER))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name, or None."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        item = getattr(importlib.import_module(f"acnn.cli.{cmd_name}"), cmd_name)
+        if not isinstance(item, typer.Typer):
+            single = typer.Typer(add_completion=False)
+            single.command(name=cmd_name)(item)
+            item = single
+        found = typer.main.get_command(item)
+        found.name = cmd_name
+        return found
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+
+
+@app.callback(help="Dense correspondence between deformable 3D shapes.")
+def _root() -> None:
+    pass
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = typer.main.get_command(app).main(args=arguments, prog_name="acnn", standalone_mode=False)
+        sys.stdout.flush()
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has gone. Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return FAILED
+    except Exception as error:
+        # Errors of usage come from typer, or from click in its older versions: known by what they can do.
+        if not hasattr(error, "format_message"):
+            raise
+        message = str(error.format_message())
+        context = getattr(error, "ctx", None)
+        if not message:  # no command was named, and typer has shown the help
+            return BAD_INPUT
+        hint = f" Try '{context.command_path} --help'." if context is not None else ""
+        print(f"error: {message}{hint}", file=sys.stderr)
+        if "--json" in arguments:
+            print(json.dumps({"error": message}))
+        return BAD_INPUT
+
+
+def _flag(name: str, option: str, text: str) -> inspect.Parameter:
+    annotation = Annotated[bool, typer.Option(option, help=text, rich_help_panel="All commands")]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+
+
+def _run_command(function: Callable[..., None], out: Output, arguments: dict[str, Any]) -> int:
+    """Run a command, show its result or its error, and return the exit code."""
+    error: str | None = None
+    code = 0
+    with _stdout_kept_clean(out.json):
+        try:
+            function(out, **arguments)
+        except InputError as problem:
+            error, code = str(problem), BAD_INPUT
+        except KeyboardInterrupt:
+            error, code = "interrupted", INTERRUPTED
+        except MemoryError:
+            error, code = "out of memory", FAILED
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            error, code = str(problem), FAILED
+        except Exception as problem:
+            if os.environ.get("ACNN_DEBUG"):
+                raise
+            kind = type(problem).__name__
+            error, code = f"{kind}: {problem} (a fault of acnn: set ACNN_DEBUG=1 to see where, and report it)", FAILED
+    if error is not None:
+        print(error if code == INTERRUPTED else f"error: {error}", file=sys.stderr, flush=True)
+    facts = dict(out._result or {})
+    if error is not None:
+        facts["error"] = error
+    if out.failures:
+        facts["failed"] = out.failures
+        code = code or FAILED
+    if out.json:
+        print(json.dumps(_plain(facts), allow_nan=False))
+    elif out._result is not None and error is None:
+        print(out._human(out._result) if out._human else json.dumps(_plain(out._result), indent=2))
+    return code
+
+
+@contextmanager
+def _stdout_kept_clean(active: bool) -> Iterator[None]:
+    """While active, send whatever libraries print, in Python or below it, to standard error."""
+    if not active:
+        yield
+        return
+    sys.stdout.flush()
+    python_stdout = sys.stdout
+    try:
+        real = os.dup(1) if python_stdout.fileno() == 1 else None
+    except (OSError, ValueError, AttributeError):  # standard output is no file: a test caught it
+        real = None
+    sys.stdout = sys.stderr
+    if real is not None:
+        os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout = python_stdout
+        if real is not None:
+            os.dup2(real, 1)
+            os.close(real)
+
+
+def _plain(value: Any) -> Any:
+    """The same in types that JSON knows; numbers that are not finite become null."""
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):  # arrays and numbers of numpy and torch
+        return _plain(value.tolist())
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return None
+    return value if isinstance(value, str | int | float | bool | None) else str(value)

@@ -1,0 +1,57 @@
+"""`acnn info`: what was read, what is wrong with it, what repair would do or did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from acnn.cli.app import Output, command
+
+
+@command
+def info(
+    out: Output,
+    shape: Annotated[Path, typer.Argument(metavar="SHAPE", help="A mesh or point cloud.")],
+    repair: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the mended shape here.")] = None,
+    kind: Annotated[str | None, typer.Option(metavar="mesh|cloud", help="Insist on one kind.")] = None,
+) -> None:
+    """Show what a file holds, what is wrong with it, and what repair would do; with --repair, do it."""
+    from acnn.shapes import describe, load, save
+
+    insisted: Literal["mesh", "cloud"] | None = kind  # type: ignore[assignment]  # load checks it
+    loaded = load(shape, kind=insisted, repair=repair is not None)
+    facts = describe(loaded)
+    if repair is not None:
+        lost = save(loaded, repair)
+        facts |= {"repaired_to": str(repair), "left_out_by_format": list(lost)}
+    out.result(facts, human=_text)
+
+
+def _text(facts: dict[str, Any]) -> str:
+    lines = [f"{facts['path']}: {facts['kind']}, {facts['vertices']} vertices"]
+    if facts["kind"] == "mesh":
+        state = "closed" if facts["closed"] else f"open, {facts['boundary_loops']} boundary loops"
+        genus = "" if facts["genus"] is None else f", genus {facts['genus']}"
+        lines[0] += f", {facts['faces']} faces"
+        lines += [
+            f"  surface      {facts['components']} component(s), {state}{genus}",
+            f"  area         {facts['area']:.6g}"
+            + ("" if facts["volume"] is None else f", volume {facts['volume']:.6g}"),
+            f"  mean edge    {facts['mean_edge']:.6g}",
+            f"  triangles    smallest angle {facts['smallest_angle']:.3g} degrees, {facts['obtuse_share']:.1%} obtuse",
+        ]
+    lines.append(f"  size         {' x '.join(f'{side:.6g}' for side in facts['extent'])}")
+    carried = [name for name in ("colors", "normals", "uv", "texture") if facts.get(f"has_{name}")]
+    lines.append(f"  carries      {', '.join(carried) or 'nothing but its geometry'}")
+    for finding in facts["findings"]:
+        lines.append(f"  {'mended' if finding['repaired'] else 'found':12s} {finding['text']}")
+    if not facts["findings"]:
+        lines.append("  nothing is wrong with it")
+    if "repaired_to" in facts:
+        lost = facts["left_out_by_format"]
+        lines.append(
+            f"written to {facts['repaired_to']}" + (f"; the format cannot hold: {', '.join(lost)}" if lost else "")
+        )
+    return "\n".join(lines)

@@ -1,0 +1,219 @@
+"""glTF 2.0 and GLB.
+
+trimesh visits nodes in reverse, fills sparse accessors with zeros, drops texture coordinates without a material and
+skips what it does not know in silence, so the format is read here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.shapes.formats.files import decode_image
+from acnn.shapes.formats.gltf_buffers import Buffers, resolve, split_chunks
+from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
+
+COMPRESSED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
+MAX_VERTICES = 20_000_000
+
+
+def read_gltf(data: bytes, path: Path) -> RawShape:
+    """Read all triangles and points of the default scene, node after node, each moved by its node's transform.
+
+    The file's vertices are numbered in that order; primitives of one node that share their arrays share their numbers.
+    Buffers and pictures are read from the file itself and from its own folder only.
+    """
+    document, chunk = split_chunks(data)
+    if not isinstance(document, dict) or not str(document.get("asset", {}).get("version", "")).startswith("2"):
+        raise FormatError("it is not glTF 2.0")
+    for name in COMPRESSED:
+        if name in document.get("extensionsRequired", []):
+            raise FormatError(f"it is compressed with {name}, which cannot be read; export it without compression")
+    scene = _Scene(document, chunk, path)
+    for node, mesh, matrix in scene.placed_meshes():
+        for number, primitive in enumerate(document["meshes"][mesh]["primitives"]):
+            scene.add(node, matrix, primitive, f"primitive {number} of mesh {mesh}")
+    return scene.shape()
+
+
+class _Scene:
+    def __init__(self, document: dict[str, Any], chunk: bytes, path: Path) -> None:
+        self.document, self.path = document, path
+        self.result = RawShape(np.zeros((0, 3)))
+        self.arrays = Buffers(document, chunk, path)
+        self.base: dict[tuple[Any, ...], int] = {}
+        self.count = 0
+        self.vertices: list[NDArray[np.float64]] = []
+        self.uvs: list[NDArray[np.float64] | None] = []
+        self.colors: list[NDArray[np.uint8] | None] = []
+        self.faces: list[NDArray[np.int64]] = []
+        self.pictures: list[int] = []
+        self.left_out: dict[str, int] = {}
+
+    def placed_meshes(self) -> list[tuple[int, int, NDArray[np.float64]]]:
+        """(node, mesh, 4 x 4 transform) in the order of the scene, each node visited once."""
+        nodes = self.document.get("nodes", [])
+        if not nodes:
+            return [(-1, mesh, np.eye(4)) for mesh in range(len(self.document.get("meshes", [])))]
+        scenes = self.document.get("scenes", [])
+        if scenes:
+            roots = list(scenes[self.document.get("scene", 0)].get("nodes", []))
+        else:
+            children = {child for node in nodes for child in node.get("children", [])}
+            roots = [i for i in range(len(nodes)) if i not in children]
+        stack = [(root, np.eye(4)) for root in reversed(roots)]
+        seen: set[int] = set()
+        placed = []
+        while stack:
+            index, parent = stack.pop()
+            if index in seen or not 0 <= index < len(nodes):
+                raise FormatError(f"node {index} is used twice or does not exist: the scene is damaged")
+            seen.add(index)
+            node = nodes[index]
+            matrix = parent @ _transform(node)
+            if "mesh" in node:
+                skinned = "skin" in node
+                if skinned:
+                    self.left_out["skins"] = self.left_out.get("skins", 0) + 1
+                placed.append((index, int(node["mesh"]), np.eye(4) if skinned else matrix))
+            stack.extend((child, matrix) for child in reversed(node.get("children", [])))
+        return placed
+
+    def add(self, node: int, matrix: NDArray[np.float64], primitive: dict[str, Any], where: str) -> None:
+        """Append one primitive."""
+        for name in COMPRESSED:
+            if name in primitive.get("extensions", {}):
+                raise FormatError(f"{where} is compressed with {name}; export it without compression")
+        mode = primitive.get("mode", 4)
+        if mode in (1, 2, 3) or mode not in (0, 4, 5, 6):
+            self.left_out["line primitives"] = self.left_out.get("line primitives", 0) + 1
+            return
+        if primitive.get("targets"):
+            self.left_out["morph targets"] = self.left_out.get("morph targets", 0) + len(primitive["targets"])
+        attributes = primitive["attributes"]
+        uv_name = self._note_picture(primitive)
+        key = (node, attributes["POSITION"], attributes.get(uv_name), attributes.get("COLOR_0"))
+        if key not in self.base:
+            position = self.arrays.floats(attributes["POSITION"])
+            if position.shape[1] != 3:
+                raise FormatError(f"the positions of {where} are not triples")
+            self.base[key] = self.count
+            self.count += len(position)
+            if self.count > MAX_VERTICES:
+                raise FormatError(f"it places more than {MAX_VERTICES} vertices")
+            with np.errstate(over="ignore", invalid="ignore"):
+                moved = position if (matrix == np.eye(4)).all() else position @ matrix[:3, :3].T + matrix[:3, 3]
+            self.vertices.append(moved)
+            self.uvs.append(self.arrays.attribute(attributes.get(uv_name), len(position), (2,)))
+            color = self.arrays.attribute(attributes.get("COLOR_0"), len(position), (3, 4))
+            self.colors.append(None if color is None else colors_from(np.clip(color, 0.0, 1.0)))
+        base = self.base[key]
+        if mode == 0:
+            return
+        if "indices" in primitive:
+            index = self.arrays.accessor(primitive["indices"]).reshape(-1)
+            if index.dtype.kind != "u":
+                raise FormatError(f"the indices of {where} are not whole numbers")
+            corners = index.astype(np.int64)
+        else:
+            corners = np.arange(len(self.arrays.accessor(attributes["POSITION"])), dtype=np.int64)
+        size = len(self.arrays.accessor(attributes["POSITION"]))
+        if len(corners) and int(corners.max()) >= size:
+            face = int(np.argmax(corners)) // 3
+            raise FormatError(f"face {face} of {where} uses vertex {int(corners.max())}, but there are {size}")
+        faces = _triangles(corners, mode, where)
+        if sum(map(len, self.faces)) + len(faces) > 2 * MAX_VERTICES:
+            raise FormatError(f"it places more than {2 * MAX_VERTICES} faces")
+        self.faces.append(faces + base)
+
+    def shape(self) -> RawShape:
+        """Everything that was added, joined."""
+        if not self.vertices:
+            raise FormatError("its scene holds no triangles and no points")
+        result = self.result
+        result.vertices = np.concatenate(self.vertices)
+        if self.faces:
+            result.corners = np.concatenate(self.faces).reshape(-1)
+            result.sizes = np.full(len(result.corners) // 3, 3, np.int64)
+        if any(c is not None for c in self.colors):
+            white = [np.full((len(v), 4), 255, np.uint8) for v in self.vertices]
+            result.colors = np.concatenate([w if c is None else c for w, c in zip(white, self.colors, strict=True)])
+        if len(result.sizes) and any(uv is not None for uv in self.uvs):
+            none = [np.zeros((len(v), 2)) for v in self.vertices]
+            result.uv = np.concatenate([z if uv is None else uv for z, uv in zip(none, self.uvs, strict=True)])
+            result.uv[:, 1] = 1.0 - result.uv[:, 1]
+            result.uv_corners = result.corners
+            self._load_picture()
+        for what, count in self.left_out.items():
+            result.note(what.replace(" ", "-"), count, f"{count} {what}: left out")
+        return result
+
+    def _note_picture(self, primitive: dict[str, Any]) -> str:
+        """Remember the picture of a primitive's material; the name of the texture coordinates it uses."""
+        if "material" not in primitive:
+            return "TEXCOORD_0"
+        material = self.document["materials"][primitive["material"]]
+        use = material.get("pbrMetallicRoughness", {}).get("baseColorTexture")
+        if use is None:
+            return "TEXCOORD_0"
+        texture = self.document["textures"][use["index"]]
+        source = texture.get("source", texture.get("extensions", {}).get("EXT_texture_webp", {}).get("source"))
+        if source is not None:
+            self.pictures.append(int(source))
+        return f"TEXCOORD_{use.get('texCoord', 0)}"
+
+    def _load_picture(self) -> None:
+        pictures = list(dict.fromkeys(self.pictures))
+        if not pictures:
+            return
+        image = self.document["images"][pictures[0]]
+        data: bytes | None = None
+        if "bufferView" in image:
+            data = self.arrays.view(image["bufferView"])[0]
+        elif "uri" in image:
+            data = resolve(str(image["uri"]), self.path)
+        self.result.image = decode_image(data) if data is not None else None
+        if self.result.image is None:
+            self.result.note(
+                "texture-missing", 1, f"picture {pictures[0]} is not in the file or its folder or cannot be read"
+            )
+        if len(pictures) > 1:
+            self.result.note("several-textures", len(pictures), f"{len(pictures)} pictures: only the first is kept")
+
+
+def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
+    if "matrix" in node:
+        return np.array(node["matrix"], np.float64).reshape(4, 4).T
+    matrix = np.eye(4)
+    if "rotation" in node:
+        x, y, z, w = np.array(node["rotation"], np.float64).reshape(4)
+        s = 2.0 / max(x * x + y * y + z * z + w * w, 1e-300)
+        matrix[:3, :3] = [
+            [1 - s * (y * y + z * z), s * (x * y - z * w), s * (x * z + y * w)],
+            [s * (x * y + z * w), 1 - s * (x * x + z * z), s * (y * z - x * w)],
+            [s * (x * z - y * w), s * (y * z + x * w), 1 - s * (x * x + y * y)],
+        ]
+    if "scale" in node:
+        matrix[:3, :3] *= np.array(node["scale"], np.float64).reshape(3)
+    if "translation" in node:
+        matrix[:3, 3] = np.array(node["translation"], np.float64).reshape(3)
+    return matrix
+
+
+def _triangles(index: NDArray[np.int64], mode: int, where: str) -> NDArray[np.int64]:
+    if mode == 4:
+        if len(index) % 3:
+            raise FormatError(f"{where} has {len(index)} indices, which is no multiple of three")
+        return index.reshape(-1, 3)
+    if len(index) < 3:
+        return np.zeros((0, 3), np.int64)
+    if mode == 6:
+        return np.column_stack([np.full(len(index) - 2, index[0]), index[1:-1], index[2:]])
+    strip = np.column_stack([index[:-2], index[1:-1], index[2:]])
+    strip[1::2] = strip[1::2][:, [1, 0, 2]]
+    # Strips are joined by triangles with a repeated vertex; those are the format's glue, no part of the surface.
+    glue = (strip[:, 0] == strip[:, 1]) | (strip[:, 1] == strip[:, 2]) | (strip[:, 0] == strip[:, 2])
+    return strip[~glue]

@@ -1,0 +1,142 @@
+"""The bytes of a glTF file as arrays: chunks, buffers, views and accessors, none read beyond its end."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.shapes.formats.files import read_beside
+from acnn.shapes.formats.raw import FormatError
+
+COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
+WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
+
+
+def split_chunks(data: bytes) -> tuple[Any, bytes]:
+    """The JSON document and the binary chunk (empty for plain glTF)."""
+    if data[:4] != b"glTF":
+        return _json(data), b""
+    if len(data) < 20 or int.from_bytes(data[4:8], "little") != 2:
+        raise FormatError("it is not GLB version 2")
+    if int.from_bytes(data[8:12], "little") > len(data):
+        promised = int.from_bytes(data[8:12], "little")
+        raise FormatError(f"the header promises {promised} bytes, but the file has {len(data)}: it was cut short")
+    chunks: dict[bytes, bytes] = {}
+    at = 12
+    while at + 8 <= len(data):
+        length, kind = int.from_bytes(data[at : at + 4], "little"), data[at + 4 : at + 8]
+        if at + 8 + length > len(data):
+            raise FormatError(f"the chunk at byte {at} promises {length} bytes, but the file ends before them")
+        chunks.setdefault(kind, data[at + 8 : at + 8 + length])
+        at += 8 + length
+    if b"JSON" not in chunks:
+        raise FormatError("its JSON chunk is missing")
+    return _json(chunks[b"JSON"]), chunks.get(b"BIN\0", b"")
+
+
+class Buffers:
+    """The arrays that a glTF document describes."""
+
+    def __init__(self, document: dict[str, Any], chunk: bytes, path: Path) -> None:
+        self.document, self.path = document, path
+        self.buffers = [self._buffer(i, b, chunk) for i, b in enumerate(document.get("buffers", []))]
+        self.cache: dict[int, NDArray[Any]] = {}
+
+    def _buffer(self, number: int, buffer: dict[str, Any], chunk: bytes) -> bytes:
+        data = chunk if "uri" not in buffer else resolve(str(buffer["uri"]), self.path)
+        if data is None:
+            raise FormatError(
+                f"buffer {number} ('{str(buffer['uri'])[:60]}') is not a file in the same folder; put it there, "
+                "or export one GLB file"
+            )
+        if int(buffer["byteLength"]) > len(data):
+            raise FormatError(
+                f"buffer {number} promises {buffer['byteLength']} bytes, but has {len(data)}: it was cut short"
+            )
+        return data
+
+    def view(self, number: int) -> tuple[bytes, int]:
+        """The bytes of a buffer view, and its stride (0 where none is given)."""
+        view = self.document["bufferViews"][number]
+        begin, length = int(view.get("byteOffset", 0)), int(view["byteLength"])
+        buffer = self.buffers[view["buffer"]]
+        if begin < 0 or length < 0 or begin + length > len(buffer):
+            raise FormatError(f"buffer view {number} reaches beyond its buffer")
+        return buffer[begin : begin + length], int(view.get("byteStride", 0))
+
+    def accessor(self, number: int) -> NDArray[Any]:
+        """The (count, width) array of an accessor."""
+        if number in self.cache:
+            return self.cache[number]
+        accessor = self.document["accessors"][number]
+        count, width = int(accessor["count"]), WIDTHS[accessor["type"]]
+        dtype = np.dtype(COMPONENTS[accessor["componentType"]])
+        if "bufferView" in accessor:
+            array = self._strided(
+                accessor["bufferView"], int(accessor.get("byteOffset", 0)), count, width, dtype, number
+            )
+        elif 0 <= count <= sum(map(len, self.buffers)):
+            array = np.zeros((count, width), dtype)
+        else:
+            raise FormatError(f"accessor {number} promises {count} entries, more than the file can hold")
+        if "sparse" in accessor:
+            sparse = accessor["sparse"]
+            k, at, of = int(sparse["count"]), sparse["indices"], sparse["values"]
+            kind = np.dtype(COMPONENTS[at["componentType"]])
+            index = self._strided(at["bufferView"], int(at.get("byteOffset", 0)), k, 1, kind, number).reshape(-1)
+            array = array.copy()
+            array[index] = self._strided(of["bufferView"], int(of.get("byteOffset", 0)), k, width, dtype, number)
+        self.cache[number] = array
+        return array
+
+    def _strided(self, view: int, begin: int, count: int, width: int, dtype: np.dtype, number: int) -> NDArray[Any]:
+        data, stride = self.view(view)
+        row = width * dtype.itemsize
+        stride = stride or row
+        if count < 0 or begin < 0 or stride < row or (count and begin + (count - 1) * stride + row > len(data)):
+            raise FormatError(f"accessor {number} reaches beyond its buffer view: the file was cut short or is damaged")
+        return np.ndarray((count, width), dtype, data, begin, (stride, dtype.itemsize))
+
+    def floats(self, number: int) -> NDArray[np.float64]:
+        """The array of an accessor as float64, normalised integers brought to 0..1 or -1..1."""
+        array = self.accessor(number)
+        values = array.astype(np.float64)
+        if self.document["accessors"][number].get("normalized") and array.dtype.kind in "iu":
+            values = np.maximum(values / np.iinfo(array.dtype).max, -1.0)
+        return values
+
+    def attribute(self, number: int | None, count: int, widths: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """The array of an attribute, one row for each of `count` vertices, or None where there is none."""
+        if number is None:
+            return None
+        values = self.floats(number)
+        if len(values) != count or values.shape[1] not in widths:
+            raise FormatError(f"accessor {number} has {values.shape} entries, but there are {count} vertices")
+        return values
+
+
+def resolve(uri: str, path: Path) -> bytes | None:
+    """The bytes that an address names: in the document itself or in the same folder; None for anything else."""
+    if uri.startswith("data:"):
+        head, _, body = uri.partition(",")
+        try:
+            return base64.b64decode(body, validate=False) if head.endswith(";base64") else None
+        except ValueError:
+            return None
+    return read_beside(path, uri)
+
+
+def _json(text: bytes) -> Any:
+    try:
+        return json.loads(text.decode("utf-8-sig"))
+    except json.JSONDecodeError as error:
+        raise FormatError(f"its JSON is damaged at line {error.lineno}, column {error.colno} ({error.msg})") from error
+    except UnicodeDecodeError as error:
+        raise FormatError(f"its JSON is damaged at byte {error.start}") from error
+    except RecursionError as error:
+        raise FormatError("its JSON is nested too deeply") from error

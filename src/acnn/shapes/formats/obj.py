@@ -1,0 +1,211 @@
+"""OBJ with MTL: trimesh renumbers or mixes up vertices at texture seams, so the format is read here."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.shapes.formats.files import decode_image, read_beside
+from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
+from acnn.shapes.formats.text_table import NEWLINE, TextTable, word_starts
+
+KNOWN = (b"v", b"vt", b"vn", b"vp", b"f", b"g", b"o", b"s", b"mtllib", b"usemtl")
+
+
+def read_obj(data: bytes, path: Path) -> RawShape:
+    """Read vertices (with colours as x y z r g b), texture coordinates, faces and the first picture of the materials.
+
+    Indices are 1-based in the file, or negative and counted back from the face's own line. Normals are passed over:
+    they follow from the faces.
+    """
+    data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\\\n", b"  ")
+    if b"#" in data:
+        data = re.sub(rb"#[^\n]*", b"", data)
+    lines = _Lines(data)
+    is_v, is_vt, is_vn, is_f = (lines.begin_with(word) for word in (b"v", b"vt", b"vn", b"f"))
+    if not is_v.any():
+        raise FormatError("it holds no vertex line ('v x y z')")
+    shape = _vertices(lines, is_v)
+    if is_f.any():
+        corners, uv_corners, sizes = _faces(lines, is_f, np.cumsum(is_v), np.cumsum(is_vt), np.cumsum(is_vn))
+        shape.corners, shape.sizes = corners, sizes
+        if is_vt.any():
+            uv = TextTable(lines.rest_of(is_vt, 2), "texture line")
+            shape.uv = uv.table(0, uv.rows, 2, "texture coordinate")
+            _attach_uv(shape, uv_corners)
+            _attach_image(data, path, shape)
+    if not data.endswith(b"\n"):
+        shape.note("no-final-newline", 1, "the last line has no end: if the file was cut short, faces are missing")
+    drawn = lines.begin_with(b"l") | lines.begin_with(b"p")
+    if drawn.any():
+        shape.note("lines-and-points", int(drawn.sum()), f"{int(drawn.sum())} lines or single points: left out")
+    return shape
+
+
+class _Lines:
+    """The lines of a text as an array of bytes, picked by their first word."""
+
+    def __init__(self, data: bytes) -> None:
+        if data[:1] in (b" ", b"\t") or b"\n " in data or b"\n\t" in data:
+            data = re.sub(rb"(?m)^[ \t]+", b"", data)
+        if not data.endswith(b"\n"):
+            data += b"\n"
+        self.array = np.frombuffer(data, np.uint8)
+        ends = np.flatnonzero(self.array == NEWLINE) + 1
+        self.starts = np.concatenate([[0], ends[:-1]])
+        self.lengths = ends - self.starts
+
+    def begin_with(self, word: bytes) -> NDArray[np.bool_]:
+        """Which lines begin with this word and a blank."""
+        found = self.lengths > len(word) + 1
+        at = self.starts[found]
+        same = np.ones(len(at), bool)
+        for i, letter in enumerate(word):
+            same &= self.array[at + i] == letter
+        same &= (self.array[at + len(word)] == 32) | (self.array[at + len(word)] == 9)
+        found[found] = same
+        return found
+
+    def rest_of(self, chosen: NDArray[np.bool_], skip: int) -> bytes:
+        """The chosen lines one after another, without their first `skip` letters."""
+        text = self.array[np.repeat(chosen, self.lengths)]
+        text = text.copy()
+        lengths = self.lengths[chosen]
+        begins = np.cumsum(lengths) - lengths
+        for i in range(skip):
+            text[begins + i] = 32
+        return text.tobytes()
+
+
+def _vertices(lines: _Lines, is_v: NDArray[np.bool_]) -> RawShape:
+    table = TextTable(lines.rest_of(is_v, 1), "vertex line")
+    if table.rows != int(is_v.sum()):
+        raise FormatError(f"one of the {int(is_v.sum())} vertex lines is empty")
+    width = int(table.words.min())
+    shape = RawShape(table.table(0, table.rows, 3, "vertex"))
+    if width in (6, 7) and int(table.words.max()) == width:
+        shape.colors = colors_from(table.table(0, table.rows, width, "vertex")[:, 3:])
+    elif int(table.words.max()) >= 6:
+        shape.note(
+            "colors-incomplete", int((table.words >= 6).sum()), "not every vertex has a colour: all are left out"
+        )
+    return shape
+
+
+def _faces(
+    lines: _Lines,
+    is_f: NDArray[np.bool_],
+    v_before: NDArray[np.int64],
+    vt_before: NDArray[np.int64],
+    vn_before: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Vertex and texture row (-1 for none) of every corner, 0-based, and the number of corners of every face."""
+    text = lines.rest_of(is_f, 1)
+    words = TextTable(text, "face line")
+    if words.rows != int(is_f.sum()):
+        raise FormatError(f"one of the {int(is_f.sum())} face lines is empty")
+    sizes = words.words
+    pattern = _pattern(text)
+    if pattern is not None:
+        columns = len(pattern)
+        flat = words if pattern == "v" else TextTable(text.replace(b"//", b" ").replace(b"/", b" "), "face line")
+        values = flat.numbers(0, flat.rows, np.int64).reshape(-1, columns)
+        vertex = values[:, 0].astype(np.int64)
+        texture = values[:, 1].astype(np.int64) if "t" in pattern else np.zeros(len(values), np.int64)
+    else:
+        vertex, texture = _mixed_corners(text, int(sizes.sum()))
+    owner = np.repeat(np.flatnonzero(is_f), sizes)
+    return _zero_based(vertex, v_before[owner], sizes, "vertex"), _zero_based_or_none(texture, vt_before[owner]), sizes
+
+
+def _pattern(text: bytes) -> str | None:
+    """'v', 'vt', 'vn' or 'vtn' where all corners are written alike; None where they differ."""
+    array = np.frombuffer(text, np.uint8)
+    slash = array == ord("/")
+    if not slash.any():
+        return "v"
+    begins, places = word_starts(array), np.flatnonzero(slash)
+    slashes = np.diff(np.append(np.searchsorted(places, begins), len(places)))
+    if (slashes != slashes[0]).any() or slashes[0] > 2:
+        return None
+    doubled = int((slash[1:] & slash[:-1]).sum())
+    # A slash at the end of a corner ('1/' or '1/2/') leaves a number out.
+    if slash[-1] or (array[places + 1] <= 32).any():
+        return None
+    if doubled == 0:
+        return "vt" if slashes[0] == 1 else "vtn"
+    return "vn" if doubled == len(slashes) else None
+
+
+def _mixed_corners(text: bytes, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    vertex, texture = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    for i, word in enumerate(text.split()):
+        parts = word.split(b"/")
+        try:
+            vertex[i] = int(parts[0])
+            texture[i] = int(parts[1]) if len(parts) > 1 and parts[1] else 0
+        except (ValueError, OverflowError):
+            raise FormatError(f"a face corner reads '{word[:40].decode('ascii', 'replace')}'") from None
+    return vertex, texture
+
+
+def _zero_based(
+    index: NDArray[np.int64], before: NDArray[np.int64], sizes: NDArray[np.int64], what: str
+) -> NDArray[np.int64]:
+    if len(index) and (index == 0).any():
+        face = int(np.repeat(np.arange(len(sizes)), sizes)[np.flatnonzero(index == 0)[0]])
+        raise FormatError(f"face {face} uses {what} 0, but OBJ counts from 1")
+    return np.where(index > 0, index - 1, before + index)
+
+
+def _zero_based_or_none(index: NDArray[np.int64], before: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.where(index > 0, index - 1, np.where(index == 0, -1, before + index))
+
+
+def _attach_uv(shape: RawShape, uv_corners: NDArray[np.int64]) -> None:
+    assert shape.uv is not None
+    known = (uv_corners >= 0) & (uv_corners < len(shape.uv))
+    if not known.any():
+        shape.uv = None
+        return
+    if not known.all():
+        # One more row stands for 'no coordinate', so that the textured faces keep theirs.
+        shape.note(
+            "texture-incomplete",
+            int((~known).sum()),
+            f"{int((~known).sum())} face corners have no texture coordinate: set to 0, 0",
+        )
+        uv_corners = np.where(known, uv_corners, len(shape.uv))
+        shape.uv = np.vstack([shape.uv, np.zeros((1, 2))])
+    shape.uv_corners = uv_corners
+
+
+def _attach_image(data: bytes, path: Path, shape: RawShape) -> None:
+    pictures: list[str] = []
+    for library in re.findall(rb"(?m)^\s*mtllib[ \t]+([^\n]+)", data)[:16]:
+        text = read_beside(path, library.decode("utf-8", "replace"))
+        if text is None:
+            shape.note(
+                "material-missing",
+                1,
+                f"the material file '{library.decode('utf-8', 'replace').strip()[:80]}' is not beside the file",
+            )
+            continue
+        for line in re.findall(rb"(?mi)^\s*map_Kd[ \t]+([^\r\n]+)", text)[:1000]:
+            name = line.decode("utf-8", "replace").strip()
+            pictures.append(name.split()[-1] if name.startswith("-") else name)
+    pictures = list(dict.fromkeys(pictures))
+    for name in pictures[:1]:
+        picture = read_beside(path, name)
+        shape.image = decode_image(picture) if picture is not None else None
+        if shape.image is None:
+            shape.note("texture-missing", 1, f"the picture '{name[:80]}' is not beside the file or cannot be read")
+    if len(pictures) > 1:
+        shape.note(
+            "several-textures",
+            len(pictures),
+            f"{len(pictures)} pictures: only the first, '{pictures[0][:80]}', is kept",
+        )

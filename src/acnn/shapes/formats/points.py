@@ -1,0 +1,115 @@
+"""Point clouds as plain text (XYZ, TXT, PTS) and as NPY arrays."""
+
+from __future__ import annotations
+
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
+from acnn.shapes.formats.text_table import TextTable
+from acnn.shapes.shape import PointCloud
+
+
+def read_xyz(data: bytes, path: Path) -> RawShape:
+    """Read one point a line: x y z, then nothing, a normal, a colour, or both in either order.
+
+    Words may be parted by blanks, commas or semicolons; # and // begin comments; a first line of one number (PTS) is
+    the number of points. Three numbers that have length 1 on every line are normals; three whole numbers in 0..255, or
+    fractions in 0..1 that are no normals, are colours.
+    """
+    data = re.sub(rb"(#|//)[^\n]*", b"", data).replace(b",", b" ").replace(b";", b" ")
+    table = TextTable(data)
+    first = 0
+    if table.rows and table.words[0] == 1:
+        promised = int(table.numbers(0, 1)[0])
+        first = 1
+        if promised != table.rows - 1:
+            raise FormatError(f"the first line promises {promised} points, but {table.rows - 1} lines follow")
+    if table.rows == first:
+        raise FormatError("it holds no points")
+    columns = int(table.words[first:].min())
+    if columns != int(table.words[first:].max()) and columns >= 3:
+        row = first + int(np.flatnonzero(table.words[first:] != table.words[first])[0])
+        raise FormatError(
+            f"{table.place(row)} holds {int(table.words[row])} numbers, the first one {int(table.words[first])}"
+        )
+    shape = _from_columns(table.table(first, table.rows, max(columns, 3), "point"))
+    if not data.endswith(b"\n"):
+        shape.note("no-final-newline", 1, "the last line has no end: if the file was cut short, points are missing")
+    return shape
+
+
+def read_npy(data: bytes, path: Path) -> RawShape:
+    """Read an (n, 3), (n, 6) or (n, 9) array of real numbers; columns as in XYZ. Pickled objects are refused."""
+    stream = io.BytesIO(data)
+    try:
+        version = np.lib.format.read_magic(stream)
+        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, fortran, dtype = reader(stream)
+    except (ValueError, SyntaxError, TypeError) as error:
+        raise FormatError("its header is damaged") from error
+    if dtype.hasobject or dtype.kind not in "fiu":
+        raise FormatError(f"the array holds {dtype}, but real numbers are needed")
+    if len(shape) != 2 or shape[1] not in (3, 4, 6, 7, 9, 10):
+        raise FormatError(f"the array is {shape}, but (points, 3), (points, 6) or (points, 9) is needed")
+    present = len(data) - stream.tell()
+    if shape[0] < 0 or shape[0] * shape[1] * dtype.itemsize > present:
+        raise FormatError(f"the header promises {shape[0]} points, but the file ends before them: it was cut short")
+    flat = np.frombuffer(data, dtype, count=shape[0] * shape[1], offset=stream.tell())
+    return _from_columns(flat.reshape(shape, order="F" if fortran else "C").astype(np.float64))
+
+
+def write_xyz(cloud: PointCloud) -> bytes:
+    """One point a line with all its digits: x y z, then the normal and the colour where there are any."""
+    columns = [cloud.vertices] if cloud.normals is None else [cloud.vertices, cloud.normals]
+    width = 3 * len(columns)
+    form = " ".join(["%r"] * width)
+    values = np.hstack(columns).tolist()
+    if cloud.colors is not None:
+        form += " %d %d %d"
+        values = [row + color[:3] for row, color in zip(values, cloud.colors.tolist(), strict=True)]
+    return ((form + "\n") * len(values) % tuple(x for row in values for x in row)).encode("ascii")
+
+
+def write_npy(cloud: PointCloud) -> bytes:
+    """An (n, 3) float64 array, or (n, 6) with normals."""
+    stream = io.BytesIO()
+    array = cloud.vertices if cloud.normals is None else np.hstack([cloud.vertices, cloud.normals])
+    np.lib.format.write_array(stream, np.ascontiguousarray(array, dtype=np.float64), allow_pickle=False)
+    return stream.getvalue()
+
+
+def _from_columns(columns: NDArray[np.float64]) -> RawShape:
+    shape = RawShape(columns[:, :3])
+    at = 3
+    while at + 3 <= columns.shape[1]:
+        three = columns[:, at : at + 3]
+        if shape.normals is None and _are_normals(three):
+            shape.normals = three
+        elif shape.colors is None and _are_colors(three):
+            shape.colors = colors_from(three.astype(np.int64) if (three == np.rint(three)).all() else three)
+        else:
+            break
+        at += 3
+    if at < columns.shape[1]:
+        shape.note(
+            "unknown-columns",
+            columns.shape[1] - at,
+            f"columns {at + 1} to {columns.shape[1]}: meaning unknown, left out",
+        )
+    return shape
+
+
+def _are_normals(three: NDArray[np.float64]) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):
+        length = np.linalg.norm(three, axis=1)
+    return bool(((np.abs(length - 1) < 1e-2) | (length == 0) | ~np.isfinite(length)).all() and (length > 0).any())
+
+
+def _are_colors(three: NDArray[np.float64]) -> bool:
+    whole = bool((three == np.rint(three)).all())
+    return bool(np.isfinite(three).all() and three.min() >= 0 and three.max() <= (255 if whole else 1))

@@ -1,0 +1,131 @@
+"""Reading a shape from a file: the one place where input is checked; what passes is trusted by every other room."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from acnn.errors import InputError
+from acnn.shapes.formats.raw import FormatError, RawShape
+from acnn.shapes.formats.sniff import NAMES, SUFFIXES, foreign, format_by_content, format_by_name
+from acnn.shapes.shape import Finding, Mesh, PointCloud
+
+MAX_BYTES = 1 << 31
+
+
+def load(
+    path: str | os.PathLike[str], *, kind: Literal["mesh", "cloud"] | None = None, repair: bool = True
+) -> Mesh | PointCloud:
+    """Read a mesh or a point cloud, check it, and mend what can be mended.
+
+    - path: PLY, OFF, OBJ, STL, glTF or GLB; XYZ, TXT, PTS or NPY for clouds. What the file holds counts, not its name
+    - kind: 'mesh' or 'cloud' to insist; None takes a mesh where the file has faces
+    - repair: False leaves vertices and faces as they are (polygons are still split into triangles) and lists in the
+      findings what repair would do
+
+    Returns the shape; its `source` relates its vertices to the file's and lists every finding.
+
+    Raises InputError with what is wrong, where, and what to do.
+    """
+    path = Path(path)
+    if kind not in (None, "mesh", "cloud"):
+        raise InputError(f"kind is '{kind}'; use 'mesh', 'cloud' or nothing.")
+    data = _bytes_of(path)
+    try:
+        # What overflows in a damaged file ends up infinite and is rejected below.
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from acnn.shapes.checking import check_indices, checked_cloud, checked_mesh
+
+            raw = _read(data, path)
+            del data
+            check_indices(raw)
+            if len(raw.sizes) == 0 and kind == "mesh":
+                raise FormatError("it holds points but no faces. Load it as a cloud, or export the surface")
+            if len(raw.sizes) and kind != "cloud":
+                return checked_mesh(raw, path, repair)
+            return checked_cloud(raw, path, repair)
+    except FormatError as error:
+        raise InputError(f"{path.name}: {str(error).rstrip('.')}.{_advice(str(error))}") from error
+    except InputError:
+        raise
+    except MemoryError as error:
+        raise InputError(f"{path.name}: it does not fit into memory. Simplify it first.") from error
+    except Exception as error:
+        what = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else 'no detail'}"
+        raise InputError(f"{path.name}: cannot be read, it is damaged ({what}). Export it again.") from error
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder. Name a file in it.")
+        size = path.stat().st_size
+        if size == 0 and path.is_file():
+            raise InputError(f"{path.name}: the file is empty. Export or copy it again.")
+        if not path.is_file():
+            raise InputError(f"{path}: is not a regular file.")
+        if size > MAX_BYTES:
+            raise InputError(f"{path.name}: {size / 1e9:.1f} GB is more than can be read. Simplify it first.")
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: there is no such file.") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error}).") from error
+
+
+def _read(data: bytes, path: Path) -> RawShape:
+    promised, found = format_by_name(path), format_by_content(data)
+    form = found or promised
+    if form is None:
+        what = foreign(data)
+        known = " ".join(SUFFIXES)
+        raise FormatError(
+            f"it is {what}" if what else f"neither its name nor its content is of a known format ({known})"
+        )
+    if found is None and foreign(data):
+        raise FormatError(f"it is {foreign(data)}")
+    # What reads as bare numbers may still be a file of the promised format whose header was lost: say so.
+    if found == "xyz" and promised not in ("xyz", None):
+        raise FormatError(
+            f"it does not begin like {NAMES[str(promised)]}, and reads like bare numbers. "
+            "If it is a point cloud, rename it to .xyz"
+        )
+    try:
+        raw = _reader(form)(data, path)
+    except FormatError as error:
+        raise FormatError(f"as {NAMES[form]}: {error}") from error
+    if found is not None and found != promised:
+        named = f"its name ends in '{path.suffix}'" if path.suffix else "its name has no ending"
+        raw.findings.insert(0, Finding("wrong-extension", 1, f"{named}, but it is {NAMES[found]}: read as that", True))
+    return raw
+
+
+def _reader(form: str) -> Callable[[bytes, Path], RawShape]:
+    """The function that reads a format; each lives in its own module, imported when used."""
+    if form == "ply":
+        from acnn.shapes.formats.ply import read_ply as reader
+    elif form == "off":
+        from acnn.shapes.formats.off import read_off as reader
+    elif form == "obj":
+        from acnn.shapes.formats.obj import read_obj as reader
+    elif form == "stl":
+        from acnn.shapes.formats.stl import read_stl as reader
+    elif form == "gltf":
+        from acnn.shapes.formats.gltf import read_gltf as reader
+    elif form == "npy":
+        from acnn.shapes.formats.points import read_npy as reader
+    else:
+        from acnn.shapes.formats.points import read_xyz as reader
+    return reader
+
+
+def _advice(message: str) -> str:
+    """A closing sentence, unless the message already says what to do."""
+    told = ("xport", "emove", "implify", "ename", "Load", "unpack", "fetch", "put it")
+    return "" if any(word in message for word in told) else " Export or copy it again."

@@ -1,0 +1,101 @@
+"""Writing a shape to a file, whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from acnn.errors import InputError
+from acnn.shapes.formats.files import encode_png, write_whole
+from acnn.shapes.formats.sniff import NAMES, format_by_name
+from acnn.shapes.shape import Mesh, PointCloud
+
+MESH_FORMATS = ("ply", "off", "obj", "stl", "gltf")
+CLOUD_FORMATS = ("ply", "xyz", "npy")
+HOLDS = {
+    "ply": ("colours", "texture", "picture", "normals"),
+    "off": ("colours",),
+    "obj": ("colours", "texture", "picture"),
+    "stl": (),
+    "gltf": ("colours", "texture", "picture"),
+    "xyz": ("normals", "colours"),
+    "npy": ("normals",),
+}
+
+
+def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, ...]:
+    """Write a shape in the format its name asks for.
+
+    PLY is written binary with float64 coordinates; OFF, OBJ and XYZ with all digits; STL and GLB hold float32. A
+    picture goes into GLB itself; beside PLY and OBJ it becomes NAME.png, and OBJ also gets NAME.mtl.
+
+    - shape: a Mesh (PLY, OFF, OBJ, STL, GLB) or a PointCloud (PLY, XYZ, NPY)
+    - path: the file to write
+
+    Returns what the format cannot hold and was therefore left out, e.g. ('texture',).
+
+    Raises InputError where the format does not fit the shape or the file cannot be written.
+    """
+    path = Path(path)
+    form = format_by_name(path)
+    formats = MESH_FORMATS if isinstance(shape, Mesh) else CLOUD_FORMATS
+    what = "mesh" if isinstance(shape, Mesh) else "point cloud"
+    if form is None or form not in formats or path.suffix.lower() == ".gltf":
+        known = ", ".join("GLB" if f == "gltf" else NAMES[f] for f in formats)
+        raise InputError(f"{path.name}: a {what} cannot be written as '{path.suffix}'. Use one of {known}.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first.")
+    if not np.isfinite(shape.vertices).all():
+        raise InputError(f"{path.name}: not written, for some coordinates are not finite. Load the shape with repair.")
+    for beside, data in _files(shape, path, form):
+        write_whole(beside, data)
+    return tuple(thing for thing in _has(shape) if thing not in HOLDS[form])
+
+
+def _files(shape: Mesh | PointCloud, path: Path, form: str) -> list[tuple[Path, bytes]]:
+    """Every file to write, the shape itself last, so that it never names a picture that is not there."""
+    picture = path.with_suffix(".png")
+    texture = shape.texture if isinstance(shape, Mesh) else None
+    image = None if texture is None else texture.image
+    has_picture = image is not None
+    beside: list[tuple[Path, bytes]] = []
+    if image is not None and form in ("ply", "obj"):
+        beside.append((picture, encode_png(image)))
+    if form == "ply":
+        from acnn.shapes.formats.ply_writer import write_ply
+
+        return [*beside, (path, write_ply(shape, picture.name if has_picture else None))]
+    if isinstance(shape, PointCloud):
+        from acnn.shapes.formats.points import write_npy, write_xyz
+
+        return [(path, write_npy(shape) if form == "npy" else write_xyz(shape))]
+    if form == "obj":
+        from acnn.shapes.formats.obj_writer import write_mtl, write_obj
+
+        library = path.with_suffix(".mtl")
+        if has_picture:
+            beside.append((library, write_mtl(picture.name)))
+        return [*beside, (path, write_obj(shape, library.name if has_picture else None))]
+    if form == "off":
+        from acnn.shapes.formats.off import write_off
+
+        return [(path, write_off(shape))]
+    if form == "stl":
+        from acnn.shapes.formats.stl import write_stl
+
+        return [(path, write_stl(shape))]
+    from acnn.shapes.formats.gltf_writer import write_glb
+
+    return [(path, write_glb(shape))]
+
+
+def _has(shape: Mesh | PointCloud) -> list[str]:
+    """What the shape carries besides its points and faces."""
+    if isinstance(shape, PointCloud):
+        carried: dict[str, object] = {"normals": shape.normals, "colours": shape.colors}
+    else:
+        picture = None if shape.texture is None else shape.texture.image
+        carried = {"colours": shape.colors, "texture": shape.texture, "picture": picture}
+    return [name for name, value in carried.items() if value is not None]

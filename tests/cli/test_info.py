@@ -1,0 +1,153 @@
+"""The shared ground of all commands, seen through `acnn info`: one JSON object, exit codes, clean messages."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from acnn.cli import main
+from acnn.cli.app import Output, command
+from acnn.errors import InputError
+from acnn.shapes import load
+
+SQUARE = "OFF\n5 3 0\n0 0 0\n1 0 0\n1 1 0\n0 1 0\n9 9 9\n3 0 1 2\n3 0 2 3\n3 1 1 2\n"
+
+
+@pytest.fixture
+def square(tmp_path: Path) -> Path:
+    (tmp_path / "square.off").write_text(SQUARE)
+    return tmp_path / "square.off"
+
+
+def test_json_is_one_object(square: Path, capfd: pytest.CaptureFixture) -> None:
+    assert main(["info", str(square), "--json"]) == 0
+    facts = json.loads(capfd.readouterr().out)
+    assert (facts["kind"], facts["vertices"], facts["faces"]) == ("mesh", 5, 3)
+    found = {f["kind"]: f for f in facts["findings"]}
+    assert set(found) == {"degenerate-faces", "unreferenced-vertices", "boundary"}
+    assert not any(f["repaired"] for f in facts["findings"])
+
+
+def test_repair_writes_the_mended_shape(square: Path, capfd: pytest.CaptureFixture) -> None:
+    out = square.with_name("mended.ply")
+    assert main(["info", str(square), "--repair", str(out), "--json"]) == 0
+    facts = json.loads(capfd.readouterr().out)
+    assert (facts["vertices"], facts["faces"], facts["area"]) == (4, 2, 1.0)
+    assert facts["repaired_to"] == str(out)
+    assert [f["kind"] for f in facts["findings"] if f["repaired"]] == ["degenerate-faces", "unreferenced-vertices"]
+    np.testing.assert_array_equal(load(out).faces, [[0, 1, 2], [0, 2, 3]])
+
+
+def test_text_for_people_names_every_finding(square: Path, capfd: pytest.CaptureFixture) -> None:
+    assert main(["info", str(square)]) == 0
+    text = capfd.readouterr().out
+    assert "5 vertices, 3 faces" in text
+    assert "face 2" in text
+    assert "vertex 4" in text
+
+
+def test_bad_input_is_a_message_and_code_2(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    (tmp_path / "a.ply").write_bytes(b"ply\n")
+    assert main(["info", str(tmp_path / "a.ply"), "--json"]) == 2
+    out, err = capfd.readouterr()
+    assert json.loads(out)["error"].startswith("a.ply: ")
+    assert err.startswith("error: a.ply: ")
+    assert "Traceback" not in err
+    assert main(["info", str(tmp_path / "a.ply")]) == 2
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("arguments", [["info"], ["info", "a", "--wrong"], ["nothing"], ["info", "a", "b"]])
+def test_bad_usage_is_code_2(arguments: list[str], capfd: pytest.CaptureFixture) -> None:
+    assert main([*arguments, "--json"]) == 2
+    out, err = capfd.readouterr()
+    assert "error" in json.loads(out)
+    assert "--help" in err
+
+
+def test_help_lists_commands(capfd: pytest.CaptureFixture) -> None:
+    assert main(["--help"]) == 0
+    assert "info" in capfd.readouterr().out
+    assert main(["info", "--help"]) == 0
+    text = capfd.readouterr().out
+    assert all(option in text for option in ("--json", "--no-cache", "--quiet", "--repair"))
+
+
+def shout(what: str, *options: str):
+    """Run a small command made here and return typer's result."""
+
+    @command
+    def small(out: Output, what: Annotated[str, typer.Argument()]) -> None:
+        """Do as told."""
+        print("a library prints")
+        out.say("working")
+        with out.progress(2, "steps") as step:
+            step()
+            step(1)
+        if what == "input":
+            raise InputError("no such word. Say another.")
+        if what == "fault":
+            raise ZeroDivisionError("by zero")
+        if what == "interrupt":
+            raise KeyboardInterrupt
+        if what == "part":
+            out.failed("b", "was broken")
+        out.result(
+            {"said": what, "cache": out.cache, "odd": [np.float64("nan"), np.int64(3)]}, human=lambda f: f["said"]
+        )
+
+    app = typer.Typer()
+    app.command()(small)
+    return CliRunner().invoke(app, [what, *options])
+
+
+def test_only_json_reaches_standard_output() -> None:
+    result = shout("word", "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == {"said": "word", "cache": True, "odd": [None, 3]}
+    assert "working" in result.stderr
+    assert "a library prints" in result.stderr
+
+
+def test_quiet_and_no_cache() -> None:
+    result = shout("word", "--json", "--quiet", "--no-cache")
+    assert json.loads(result.stdout)["cache"] is False
+    assert "working" not in result.stderr
+
+
+def test_exit_codes() -> None:
+    assert shout("input").exit_code == 2
+    assert shout("fault").exit_code == 1
+    assert "ZeroDivisionError" in shout("fault").stderr
+    assert shout("interrupt").exit_code == 130
+    part = shout("part", "--json")
+    assert part.exit_code == 1
+    assert json.loads(part.stdout)["failed"] == [{"item": "b", "why": "was broken"}]
+    assert json.loads(shout("input", "--json").stdout) == {"error": "no such word. Say another."}
+
+
+def test_module_and_closed_pipe(square: Path) -> None:
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "acnn", "info", str(square)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+    )  # fmt: skip
+    run.stdout.close()
+    assert run.stderr.read() == b""
+    assert run.wait() == 1
+
+
+def test_help_stays_light() -> None:
+    code = (
+        "import sys; from acnn.cli import main; main(['info', '--help']); print(sorted(sys.modules), file=sys.stderr)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(run.stderr.strip("[]\n").replace("'", "").split(", "))
+    assert not {"numpy", "scipy", "torch", "trimesh"} & loaded

@@ -1,0 +1,219 @@
+"""What goes out comes back, in every format; and files of other programs, written here by hand."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from acnn.errors import InputError
+from acnn.shapes import Mesh, PointCloud, Texture, load, save
+
+
+def octahedron() -> tuple[np.ndarray, np.ndarray]:
+    vertices = np.array([[1, 0, 0], [-1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1.0]])
+    faces = [[0, 2, 4], [2, 1, 4], [1, 3, 4], [3, 0, 4], [2, 0, 5], [1, 2, 5], [3, 1, 5], [0, 3, 5]]
+    return vertices, np.array(faces, np.int32)
+
+
+def textured() -> Mesh:
+    """An octahedron whose every face has texture coordinates of its own: all edges are seams."""
+    vertices, faces = octahedron()
+    rng = np.random.default_rng(3)
+    uv = rng.random((24, 2)).round(3)
+    colors = rng.integers(0, 256, (6, 4)).astype(np.uint8)
+    image = rng.integers(0, 256, (5, 7, 3)).astype(np.uint8)
+    return Mesh(vertices, faces, colors, Texture(uv, np.arange(24, dtype=np.int32).reshape(8, 3), image))
+
+
+@pytest.mark.parametrize("name", ["a.ply", "a.obj", "a.off", "a.glb"])
+def test_geometry_and_colors_survive_exactly(tmp_path: Path, name: str) -> None:
+    vertices, faces = octahedron()
+    colors = np.random.default_rng(0).integers(0, 256, (6, 4)).astype(np.uint8)
+    assert save(Mesh(vertices, faces, colors), tmp_path / name) == ()
+    back = load(tmp_path / name)
+    assert isinstance(back, Mesh)
+    np.testing.assert_array_equal(back.vertices, vertices)
+    np.testing.assert_array_equal(back.faces, faces)
+    np.testing.assert_array_equal(back.colors, colors)
+    assert back.source is not None
+    assert back.source.findings == ()
+    assert back.vertices.dtype == np.float64
+    assert back.faces.dtype == np.int32
+
+
+@pytest.mark.parametrize("name", ["a.ply", "a.obj", "a.glb"])
+def test_seams_and_picture_survive_without_doubled_vertices(tmp_path: Path, name: str) -> None:
+    mesh = textured()
+    save(mesh, tmp_path / name)
+    back = load(tmp_path / name)
+    assert isinstance(back, Mesh)
+    np.testing.assert_array_equal(back.vertices, mesh.vertices)
+    np.testing.assert_array_equal(back.faces, mesh.faces)
+    np.testing.assert_array_equal(back.colors, mesh.colors)
+    assert back.texture is not None
+    np.testing.assert_allclose(
+        back.texture.uv[back.texture.uv_faces], mesh.texture.uv[mesh.texture.uv_faces], rtol=0, atol=1e-6
+    )
+    np.testing.assert_array_equal(back.texture.image, mesh.texture.image)
+
+
+def test_glb_seam_copies_map_to_one_vertex(tmp_path: Path) -> None:
+    save(textured(), tmp_path / "a.glb")
+    source = load(tmp_path / "a.glb").source
+    assert len(source.from_file) == 24
+    assert [f.kind for f in source.findings if f.repaired] == ["duplicate-vertices"]
+    # Every copy stands for the vertex whose first copy `to_file` names.
+    np.testing.assert_array_equal(source.from_file[source.to_file], np.arange(6))
+
+
+def test_all_digits_survive_text(tmp_path: Path) -> None:
+    vertices, faces = octahedron()
+    vertices = vertices * np.pi * 1e-9 + 1 / 3
+    for name in ("a.off", "a.obj", "a.ply"):
+        save(Mesh(vertices, faces), tmp_path / name)
+        np.testing.assert_array_equal(load(tmp_path / name).vertices, vertices)
+
+
+def test_stl_is_welded_and_says_what_it_cannot_hold(tmp_path: Path) -> None:
+    assert save(textured(), tmp_path / "a.stl") == ("colours", "texture", "picture")
+    back = load(tmp_path / "a.stl")
+    assert (len(back.vertices), len(back.faces)) == (6, 8)
+    assert len(back.source.from_file) == 24
+    np.testing.assert_array_equal(back.vertices[back.source.from_file[3:6]], textured().vertices[textured().faces[1]])
+
+
+@pytest.mark.parametrize("name", ["c.ply", "c.xyz", "c.npy"])
+def test_clouds_survive(tmp_path: Path, name: str) -> None:
+    rng = np.random.default_rng(1)
+    vertices = rng.normal(size=(50, 3))
+    normals = vertices / np.linalg.norm(vertices, axis=1, keepdims=True)
+    colors = np.column_stack([rng.integers(0, 256, (50, 3)), np.full(50, 255)]).astype(np.uint8)
+    lost = save(PointCloud(vertices, normals, colors), tmp_path / name)
+    back = load(tmp_path / name)
+    assert isinstance(back, PointCloud)
+    np.testing.assert_array_equal(back.vertices, vertices)
+    np.testing.assert_allclose(back.normals, normals, atol=1e-15)
+    if name == "c.npy":
+        assert lost == ("colours",)
+    else:
+        np.testing.assert_array_equal(back.colors, colors)
+
+
+@pytest.mark.parametrize("order", ["ascii", "binary_little_endian", "binary_big_endian"])
+def test_ply_with_mixed_polygons_keeps_the_order_of_faces(tmp_path: Path, order: str) -> None:
+    points = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [2, 0.5, 0.5]], float)
+    polygons = [[0, 1, 2, 3], [1, 4, 2]]
+    header = f"ply\nformat {order} 1.0\ncomment made by hand\nelement vertex 5\nproperty float x\nproperty float y\n"
+    header += (
+        "property float z\nelement face 2\nproperty list uchar int vertex_indices\nproperty uchar flag\nend_header\n"
+    )
+    if order == "ascii":
+        body = "".join(f"{x} {y} {z}\n" for x, y, z in points)
+        body += "".join(f"{len(p)} {' '.join(map(str, p))} 9\n" for p in polygons)
+        data = (header + body).encode()
+    else:
+        e = ">" if "big" in order else "<"
+        body = points.astype(e + "f4").tobytes()
+        for p in polygons:
+            body += bytes([len(p)]) + np.array(p, e + "i4").tobytes() + b"\x09"
+        data = header.encode() + body
+    (tmp_path / "a.ply").write_bytes(data)
+    mesh = load(tmp_path / "a.ply", repair=False)
+    np.testing.assert_array_equal(mesh.vertices, points)
+    np.testing.assert_array_equal(mesh.faces, [[0, 1, 2], [0, 2, 3], [1, 4, 2]])
+    assert (mesh.source.findings[0].kind, mesh.source.findings[0].count) == ("polygons", 1)
+
+
+def test_a_concave_polygon_is_split_inside_itself(tmp_path: Path) -> None:
+    # An L of area 3 and an arrow head of area 1, whose fans around the first corner leave the polygon.
+    shapes = {
+        3.0: [(1, 1), (1, 2), (0, 2), (0, 0), (2, 0), (2, 1)],
+        1.0: [(0, 1), (-1, -1), (0, 0), (1, -1)],
+    }
+    for area, outline in shapes.items():
+        for shift in range(len(outline)):
+            turned = outline[shift:] + outline[:shift]
+            text = "".join(f"v {x} {y} {0.0}\n" for x, y in turned)
+            text += "f " + " ".join(str(i + 1) for i in range(len(turned))) + "\n"
+            (tmp_path / "a.obj").write_text(text)
+            mesh = load(tmp_path / "a.obj", repair=False)
+            p = mesh.vertices[mesh.faces]
+            signed = np.cross(p[:, 1] - p[:, 0], p[:, 2] - p[:, 0])[:, 2] / 2
+            assert signed.sum() == pytest.approx(area)
+            assert (np.sign(signed) == np.sign(area)).all()
+
+
+def test_obj_negative_indices_continued_lines_and_mixed_corners(tmp_path: Path) -> None:
+    text = "# by hand\n  v 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\nvt 1 0\nvt 0 1\nvn 0 0 1\nf -3/-3 -2/-2/-1 \\\n -1/-1\n"
+    text += "v 0 0 1\nv 1 0 1\nv 0 1 1\nf 4 6 5\n"
+    (tmp_path / "a.obj").write_text(text)
+    mesh = load(tmp_path / "a.obj", repair=False)
+    np.testing.assert_array_equal(mesh.faces, [[0, 1, 2], [3, 5, 4]])
+    np.testing.assert_array_equal(mesh.texture.uv[mesh.texture.uv_faces[0]], [[0, 0], [1, 0], [0, 1]])
+    assert "texture-incomplete" in [f.kind for f in mesh.source.findings]
+
+
+def test_off_variants(tmp_path: Path) -> None:
+    body = "3 1 0\n0 0 0 1.0 0.5 0.0 1.0\n1 0 0 0 1 0 1 # inline\n\n0 1 0 0 0 1 1\n3 0 1 2 0.5 0.5 0.5\n"
+    (tmp_path / "a.off").write_text("COFF " + body)
+    mesh = load(tmp_path / "a.off")
+    np.testing.assert_array_equal(mesh.colors[0], [255, 128, 0, 255])
+    assert "face-colors" in [f.kind for f in mesh.source.findings]
+
+
+def test_gltf_transforms_mirror_and_outside_file(tmp_path: Path) -> None:
+    save(Mesh(*octahedron()), tmp_path / "a.glb")
+    glb = (tmp_path / "a.glb").read_bytes()
+    length = int.from_bytes(glb[12:16], "little")
+    document = json.loads(glb[20 : 20 + length])
+    (tmp_path / "a.bin").write_bytes(glb[28 + length :])
+    document["buffers"][0]["uri"] = "a.bin"
+    document["nodes"] = [{"children": [1]}, {"mesh": 0, "scale": [-2, 1, 1], "translation": [5, 0, 0]}]
+    (tmp_path / "a.gltf").write_text(json.dumps(document))
+    mesh = load(tmp_path / "a.gltf")
+    # The mirrored coordinates stay; the faces are turned so that the outside is outside.
+    np.testing.assert_array_equal(mesh.vertices[:, 0], 5 - 2 * octahedron()[0][:, 0])
+    assert [f.kind for f in mesh.source.findings] == ["inside-out"]
+    secret = tmp_path / "secret.bin"
+    secret.write_bytes(glb[28 + length :])
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "link.bin").symlink_to(secret)
+    for uri in (
+        "../secret.bin",
+        str(secret),
+        f"file://{secret}",
+        "http://localhost/secret.bin",
+        "%2e%2e/secret.bin",
+        "link.bin",
+    ):
+        document["buffers"][0]["uri"] = uri
+        (tmp_path / "inner" / "a.gltf").write_text(json.dumps(document))
+        with pytest.raises(InputError, match="same folder"):
+            load(tmp_path / "inner" / "a.gltf")
+
+
+def test_pickled_npy_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(InputError, match="real numbers"):
+        load(tmp_path / "a.npy")
+
+
+def test_broken_stl_normals_do_not_matter_and_nothing_is_printed(tmp_path: Path, capfd, caplog) -> None:
+    facets = []
+    for corners in octahedron()[0][octahedron()[1]]:
+        rows = [f"vertex {x} {y} {z}" for x, y, z in corners]
+        facets.append("\n".join(["facet normal 0 x 0", "outer loop", *rows, "endloop", "endfacet"]))
+    (tmp_path / "a.stl").write_text("\n".join(["solid a", *facets, "endsolid a\n"]))
+    assert len(load(tmp_path / "a.stl").vertices) == 6
+    assert capfd.readouterr() == ("", "")
+    assert caplog.records == []
+
+
+def test_save_refuses_what_does_not_fit(tmp_path: Path) -> None:
+    mesh = Mesh(*octahedron())
+    with pytest.raises(InputError, match="cannot be written"):
+        save(mesh, tmp_path / "a.xyz")
+    with pytest.raises(InputError, match="does not exist"):
+        save(mesh, tmp_path / "nowhere" / "a.ply")
+    assert list(tmp_path.iterdir()) == []
