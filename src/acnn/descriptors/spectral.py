@@ -1,0 +1,158 @@
+"""Descriptors from the spectrum of the Laplacian: heat kernel signature and wave kernel signature.
+
+Both are unchanged by isometries, mirror images included: they cannot tell left from right.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from acnn.errors import InputError
+from acnn.shapes.shape import FloatArray
+from acnn.surface.surface import Surface
+
+# An eigenvalue this small beside the largest belongs to a constant function, one per component of the shape.
+ZERO = 1e-9
+
+WKS_SPREAD = 7.0
+"""Width of the energy bands in steps between them (Aubry et al., section 4)."""
+
+
+def hks(
+    eigenvalues: FloatArray,
+    eigenfunctions: FloatArray,
+    count: int = 100,
+    *,
+    times: ArrayLike | None = None,
+    scaled: bool = False,
+) -> FloatArray:
+    """Heat kernel signature (Sun, Ovsjanikov, Guibas 2009): the heat left at x after time t of what was put there.
+
+        HKS(x, t) = sum_k exp(-t lambda_k) phi_k(x)^2
+
+    Parameters
+    - eigenvalues: (k,) of the Laplacian, constant function included
+    - eigenfunctions: (n, k) orthonormal with respect to the vertex areas
+    - count: how many times, spaced evenly in log t from 4 ln 10 / lambda_max to 4 ln 10 / (smallest lambda above zero)
+    - times: (count,) the times themselves, instead of `count`, in run units squared
+    - scaled: divide by the heat trace sum_k exp(-t lambda_k), which makes all times of one size
+
+    Returns (n, count).
+    Raises InputError where the arrays do not fit together, or times are not positive.
+    """
+    values, functions = _checked(eigenvalues, eigenfunctions)
+    if times is None:
+        low, high = _range(values, count)
+        moments = 4.0 * np.log(10.0) * np.geomspace(1.0 / high, 1.0 / low, count)
+    else:
+        moments = _listed(times, "times")
+        if not (moments > 0).all():
+            raise InputError(f"The times of HKS must be positive; the smallest is {moments.min():g}.")
+    decay = np.exp(-np.outer(values, moments))  # (k, count)
+    if scaled:
+        decay /= decay.sum(axis=0)
+    return functions**2 @ decay
+
+
+def wks(
+    eigenvalues: FloatArray,
+    eigenfunctions: FloatArray,
+    count: int = 100,
+    *,
+    energies: ArrayLike | None = None,
+    sigma: float | None = None,
+) -> FloatArray:
+    """Wave kernel signature (Aubry, Schlickewei, Cremers 2011): how likely a particle of energy about exp(e) is at x.
+
+        WKS(x, e) = sum_k w_k(e) phi_k(x)^2,    w_k(e) ~ exp(-(e - log lambda_k)^2 / (2 sigma^2)),    sum_k w_k(e) = 1
+
+    Parameters
+    - eigenvalues: (k,) of the Laplacian; those that are zero take no part
+    - eigenfunctions: (n, k) orthonormal with respect to the vertex areas
+    - count: how many energies, evenly spaced from log lambda_min + 2 sigma to log lambda_max - 2 sigma
+    - energies: (count,) the energies e themselves, instead of `count`
+    - sigma: width of the bands; None is 7 steps between energies
+
+    Returns (n, count).
+    Raises InputError where the arrays do not fit together, or a width cannot be told.
+    """
+    values, functions = _checked(eigenvalues, eigenfunctions)
+    if sigma is not None and not (np.isfinite(sigma) and sigma > 0):
+        raise InputError(f"The width sigma of WKS must be a positive number, not {sigma}.")
+    if energies is None:
+        low, high = np.log(_range(values, count))
+        # sigma is 7 steps of a range that is itself shortened by 2 sigma at both ends.
+        width = WKS_SPREAD * (high - low) / (count - 1 + 4.0 * WKS_SPREAD) if sigma is None else sigma
+        if not high - low > 4.0 * width:
+            raise InputError(f"Bands of width sigma = {width:g} do not fit between energies {low:g} and {high:g}.")
+        levels = np.linspace(low + 2.0 * width, high - 2.0 * width, count)
+    else:
+        levels = _listed(energies, "energies")
+        steps = abs(levels[-1] - levels[0]) / max(len(levels) - 1, 1)
+        width = WKS_SPREAD * steps if sigma is None else sigma
+        if not width > 0:
+            raise InputError("The energies of WKS are all the same: give the width of the bands as sigma.")
+    moving = values > ZERO * values.max()
+    exponent = -((levels[None, :] - np.log(values[moving])[:, None]) ** 2) / (2.0 * width**2)  # (k, count)
+    # Far from every eigenvalue all weights would underflow; only their ratios count.
+    weights = np.exp(exponent - exponent.max(axis=0))
+    return functions[:, moving] ** 2 @ (weights / weights.sum(axis=0))
+
+
+def hks_of(
+    surface: Surface, count: int = 100, *, pairs: int = 100, times: ArrayLike | None = None, scaled: bool = False
+) -> FloatArray:
+    """`hks` of a mesh or cloud from its first `pairs` eigenpairs (n - 1 where it has no more)."""
+    return hks(*_eigenpairs(surface, pairs), count, times=times, scaled=scaled)
+
+
+def wks_of(
+    surface: Surface,
+    count: int = 100,
+    *,
+    pairs: int = 100,
+    energies: ArrayLike | None = None,
+    sigma: float | None = None,
+) -> FloatArray:
+    """`wks` of a mesh or cloud from its first `pairs` eigenpairs (n - 1 where it has no more)."""
+    return wks(*_eigenpairs(surface, pairs), count, energies=energies, sigma=sigma)
+
+
+def _eigenpairs(surface: Surface, pairs: int) -> tuple[FloatArray, FloatArray]:
+    from acnn.surface.laplacian import stiffness
+    from acnn.surface.spectrum import eigenpairs
+
+    return eigenpairs(stiffness(surface), surface.vertex_areas, min(pairs, len(surface.vertices) - 1))
+
+
+def _checked(eigenvalues: FloatArray, eigenfunctions: FloatArray) -> tuple[FloatArray, FloatArray]:
+    values, functions = np.asarray(eigenvalues, float), np.asarray(eigenfunctions, float)
+    if values.ndim != 1 or functions.ndim != 2 or functions.shape[1] != len(values) or not len(values):
+        raise InputError(
+            f"Eigenvalues of shape {values.shape} and eigenfunctions of shape {functions.shape} do not fit together: "
+            "(k,) and (n, k) are needed."
+        )
+    if not (np.isfinite(values).all() and values.max() > 0):
+        raise InputError("The eigenvalues must be finite, and one of them at least positive.")
+    return values, functions
+
+
+def _range(values: FloatArray, count: int) -> tuple[float, float]:
+    """Smallest eigenvalue above zero, and the largest."""
+    if count < 1:
+        raise InputError(f"A signature needs at least 1 value, not {count}.")
+    above = values[values > ZERO * values.max()]
+    if not above.max() > above.min():
+        raise InputError(
+            "All eigenvalues above zero are the same, so there is no range to choose times or energies from. "
+            "Compute more eigenpairs, or give the times or energies themselves."
+        )
+    return float(above.min()), float(above.max())
+
+
+def _listed(values: ArrayLike, name: str) -> FloatArray:
+    array = np.atleast_1d(np.asarray(values, float))
+    if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
+        raise InputError(f"The {name} must be a list of finite numbers, not an array of shape {array.shape}.")
+    return array
