@@ -81,7 +81,9 @@ def build_patches(
         "seconds": time.perf_counter() - began,
         "nnz_per_row": len(values) / max(1, len(start) - 1),
         "mass_kept": float(kept.mean()) if settings.narrow else 1.0,
-        "mass_kept_per_scale": {f"{settings.scales[s]:g}": float(kept[:, i].mean()) for i, s in enumerate(settings.narrow)},
+        "mass_kept_per_scale": {
+            f"{settings.scales[s]:g}": float(kept[:, i].mean()) for i, s in enumerate(settings.narrow)
+        },
     }
     return PatchOperator(
         start,
@@ -164,7 +166,10 @@ def wide_pairs(
         raise InputError(f"{settings.eigenpairs} eigenpairs of a shape with {n} vertices: ask for at most {n - 1}.")
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         found = list(
-            pool.map(lambda theta: eigenpairs(parts.matrix(settings.alpha, theta), mass, settings.eigenpairs), settings.thetas)
+            pool.map(
+                lambda theta: eigenpairs(parts.matrix(settings.alpha, theta), mass, settings.eigenpairs),
+                settings.thetas,
+            )
         )
     smallest = min(settings.scales[i] for i in settings.wide)
     needed = max(int(np.sum(smallest * values < np.log(1e4))) for values, _ in found)

@@ -52,7 +52,9 @@ class PatchSettings:
             raise InputError(f"Scales {self.scales}: give one or more positive numbers, such as 3,6,12,24.")
         longest = REFERENCE_LENGTH**2
         if max(self.scales) > longest:
-            raise InputError(f"Scale {max(self.scales):g} is beyond the whole shape; the largest allowed is {longest:g}.")
+            raise InputError(
+                f"Scale {max(self.scales):g} is beyond the whole shape; the largest allowed is {longest:g}."
+            )
         if len(set(self.scales)) != len(self.scales):
             raise InputError(f"Scales {self.scales}: each may be given once.")
         if self.kernel not in KERNELS:

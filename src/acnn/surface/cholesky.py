@@ -184,9 +184,7 @@ def _subtract_rows(typing: Any, x: Any, target: Any, begin: Any, end: Any, index
             start = builder.gep(x_data, [builder.mul(i, ir.Constant(wide, TILE))])
             return builder.bitcast(start, vector.as_pointer())
 
-        target, begin, end = (
-            context.cast(builder, arguments[i], signature.args[i], types.int64) for i in (1, 2, 3)
-        )
+        target, begin, end = (context.cast(builder, arguments[i], signature.args[i], types.int64) for i in (1, 2, 3))
         total = cgutils.alloca_once(builder, vector)
         builder.store(builder.load(row(target), align=8), total)
         with cgutils.for_range_slice(builder, begin, end, ir.Constant(wide, 1), wide, True) as (k, _):

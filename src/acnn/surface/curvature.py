@@ -108,7 +108,9 @@ def _normal_cycle(surface: Surface) -> FloatArray:
     length = np.linalg.norm(vector, axis=1)
     direction = vector / np.maximum(length, 1e-300)[:, None]
     turn = np.einsum("ij,ij->i", np.cross(n1, n2), direction)
-    beta = np.arctan2(turn, np.einsum("ij,ij->i", n1, n2))  # positive on convex edges, as the first face lies to the left
+    beta = np.arctan2(
+        turn, np.einsum("ij,ij->i", n1, n2)
+    )  # positive on convex edges, as the first face lies to the left
 
     n = len(surface.vertices)
     tensor = np.empty((n, 3, 3))

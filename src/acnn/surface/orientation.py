@@ -73,7 +73,9 @@ def _align_along_tree(normals: FloatArray, rise: FloatArray, i: IntArray, j: Int
 def _turn_regions(points: FloatArray, normals: FloatArray, spacing: FloatArray, i: IntArray, j: IntArray) -> None:
     n = len(points)
     smooth = np.einsum("ij,ij->i", normals[i], normals[j]) > 0.7
-    _, label = connected_components(sp.coo_array((smooth[smooth], (i[smooth], j[smooth])), shape=(n, n)), directed=False)
+    _, label = connected_components(
+        sp.coo_array((smooth[smooth], (i[smooth], j[smooth])), shape=(n, n)), directed=False
+    )
     regions = np.argsort(np.bincount(label), kind="stable")[:-1]  # the largest stays as it is
     if len(regions) == 0:
         return

@@ -37,7 +37,6 @@ MAX_RATIO = 8.0
 """Largest ratio of scales that are computed together; beyond it the degree would rise."""
 
 
-
 class RationalKernels:
     """Kernels of one surface; what depends on the surface alone is prepared once.
 

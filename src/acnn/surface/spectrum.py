@@ -64,7 +64,14 @@ def _lanczos(matrix: sp.csc_array, k: int) -> tuple[FloatArray, FloatArray]:
             factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
             inverse = sp.linalg.LinearOperator((n, n), matvec=factor.solve, dtype=float)
             values, vectors = eigsh(
-                matrix, k, sigma=sigma, which="LM", OPinv=inverse, v0=start, ncv=min(n, max(room * k, k + 20)), tol=1e-10
+                matrix,
+                k,
+                sigma=sigma,
+                which="LM",
+                OPinv=inverse,
+                v0=start,
+                ncv=min(n, max(room * k, k + 20)),
+                tol=1e-10,
             )
         except (ArpackError, RuntimeError) as error:
             problem = error

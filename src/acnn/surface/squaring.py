@@ -80,7 +80,9 @@ class SquaringKernels:
                         step = _square(step, tolerance / 2.0 ** (doubling - 1), pool)
                 if progress:
                     progress(a + 1, len(thetas))
-        pieces.append(Piece(np.arange(len(rows)), begins, counts, totals, np.concatenate(found_at), np.concatenate(found)))
+        pieces.append(
+            Piece(np.arange(len(rows)), begins, counts, totals, np.concatenate(found_at), np.concatenate(found))
+        )
         return join(pieces, len(rows))
 
     def _short_step(self, alpha: float, theta: float, t: float, doublings: int) -> tuple[sp.csr_array, int]:
