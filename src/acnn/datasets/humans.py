@@ -1,0 +1,242 @@
+"""Makes humans from the anny body model: people of all ages in bent poses, with dense ground truth.
+
+The built-in file is made by `python -m acnn.datasets.humans src/acnn/datasets/data/humans.npz` (needs `acnn[humans]`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.datasets.body import Body, load_body
+from acnn.datasets.builtin import PHENOTYPES, Humans, pack_humans
+from acnn.datasets.poses import TEST_POSES, TRAINING_POSES, Arm, Leg, Pose, blend, bone_turns
+from acnn.datasets.remesh import Remeshed, remesh
+from acnn.errors import InputError
+
+# lowest and highest value: from a child of about five to the old, without giants
+_SPAN = {
+    "gender": (0.0, 1.0),
+    "age": (0.24, 1.0),
+    "muscle": (0.0, 1.0),
+    "weight": (0.0, 1.0),
+    "height": (0.15, 0.62),
+    "proportions": (0.2, 0.9),
+}
+_OPEN = Pose(
+    Arm((0.8, -1.0, 0.1), (0.8, -1.0, 0.35)),
+    Arm((0.8, -1.0, 0.1), (0.8, -1.0, 0.35)),
+    Leg((0.25, -1, 0)),
+    Leg((0.25, -1, 0)),
+)
+_PROXY = 1500  # vertices of the coarse body on which collisions are looked for
+_OVERLAP = (
+    0.02  # share of vertices inside another part, beyond that of the open stance, let pass: folds at groin and knee
+)
+_JITTER = 5.0  # degrees
+
+
+def make_humans(
+    subjects: int = 20,
+    poses: int = 8,
+    vertices: int = 2500,
+    seed: int = 0,
+    *,
+    test_share: float = 0.2,
+    progress: Callable[[str], None] | None = None,
+) -> Humans:
+    """Make people in poses, all with one connectivity.
+
+    People differ in sex, age, muscle, weight, height and proportions, spread evenly over the whole range (Latin
+    hypercube). The last `test_share` of them are for testing, and take poses that no one takes in training. Every pose
+    is varied a little for each person and eased towards an open stance where limbs would run through the body. People
+    and poses do not depend on `vertices`.
+
+    - subjects: number of people; poses: of each; vertices: of each shape (12 to about 49,000)
+    - seed: same seed, same versions: same humans
+    - test_share: share of the people set aside, at least one where there are two or more
+    - progress: called with a line of text for every shape
+
+    Raises `InputError` for numbers out of range, or where anny is not installed.
+    """
+    from acnn.datasets.collapse import decimate
+    from acnn.datasets.overlap import overlap_share
+    from acnn.datasets.relax import rigid_relaxer
+
+    if subjects < 1 or poses < 1:
+        raise InputError(f"make_humans: {subjects} subjects and {poses} poses; both must be at least 1.")
+    body = load_body()
+    middle = body.rest({})[0]
+    kept, faces = decimate(middle, body.faces, vertices, size=body.fine)
+    proxy_kept, proxy_faces = decimate(middle, body.faces, _PROXY, size=body.fine)
+    coarse, proxy = _restrict(body, kept), _restrict(body, proxy_kept)
+    # the pull per vertex shrinks with the area of a vertex, so that every resolution relaxes alike
+    relax = rigid_relaxer(faces, vertices, hold=150.0 / vertices, rounds=20)
+    people = _people(subjects, seed)
+    first_test = subjects - (max(1, round(test_share * subjects)) if subjects > 1 and test_share > 0 else 0)
+    names, numbers, pose_names, split, shapes = [], [], [], [], []
+    for person in range(subjects):
+        rest, heads = body.rest(dict(zip(PHENOTYPES, people[person], strict=True)))
+        stance = proxy.posed(rest[proxy_kept], heads, bone_turns(_OPEN, body.bones, heads))
+        allowed = overlap_share(stance, proxy_faces) + _OVERLAP
+        testing = person >= first_test
+        for k, (name, pose) in enumerate(_choose(person - first_test if testing else person, poses, testing)):
+            eased = 0.0
+            jitter = _JITTER if person or k else 0.0  # the first shape is the reference: upright and even
+            for eased in np.arange(0.0, 1.0, 0.1):
+                turns = bone_turns(blend(pose, _OPEN, eased), body.bones, heads, jitter, _mixed(seed, person, k))
+                if overlap_share(proxy.posed(rest[proxy_kept], heads, turns), proxy_faces) <= allowed:
+                    break
+            shapes.append(_on_ground(relax(rest[kept], coarse.posed(rest[kept], heads, turns))))
+            names.append(f"human_{person:02d}_{k:02d}")
+            numbers.append(person)
+            pose_names.append(name)
+            split.append("test" if testing else "train")
+            if progress:
+                progress(f"{names[-1]} {name}" + (f", eased by {eased:.0%}" if eased else ""))
+    return Humans(
+        tuple(names),
+        np.array(numbers, np.int64),
+        tuple(pose_names),
+        tuple(split),
+        np.array(shapes),
+        faces,
+        _mirror_of(middle, body.mirror, kept),
+        people,
+    )
+
+
+def remesh_humans(humans: Humans, seed: int = 0) -> list[Remeshed]:
+    """Each shape with a triangulation of its own; truth is a face of `humans.faces` and weights in it."""
+    return [remesh(humans.mesh(i), seed=_mixed(seed, i, 7)) for i in range(len(humans))]
+
+
+def write_humans(
+    folder: str | os.PathLike[str],
+    subjects: int = 20,
+    poses: int = 8,
+    vertices: int = 2500,
+    seed: int = 0,
+    *,
+    remeshed: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> Path:
+    """Make humans and write them into a folder, as `acnn data humans` does.
+
+    - NAME.ply for every shape; reference.ply is the first one, standing, with the shared connectivity
+    - NAME.labels.txt: for every vertex the nearest vertex of the reference, from 0
+    - NAME.truth.txt (remeshed only): for every vertex `face w0 w1 w2`, its exact place on the reference's faces, from 0
+    - mirror.txt: for every vertex of the reference the one on the other side of the body
+    - dataset.json: seed, and for each shape its person, pose, split and the person's phenotypes
+
+    Returns the folder.
+    """
+    from acnn.shapes import save
+
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    humans = make_humans(subjects, poses, vertices, seed, progress=progress)
+    save(humans.mesh(0), target / "reference.ply")
+    _write_text(target / "mirror.txt", "\n".join(map(str, humans.mirror)) + "\n")
+    own = remesh_humans(humans, seed) if remeshed else None
+    entries = []
+    for i, name in enumerate(humans.names):
+        labels: NDArray[np.int64] = np.arange(vertices)
+        if own is not None:
+            labels = own[i].nearest_vertex(humans.faces)
+            rows = (f"{f} {w[0]:.9g} {w[1]:.9g} {w[2]:.9g}" for f, w in zip(own[i].face, own[i].weights, strict=True))
+            _write_text(target / f"{name}.truth.txt", "\n".join(rows) + "\n")
+        save(humans.mesh(i) if own is None else own[i].mesh, target / f"{name}.ply")
+        _write_text(target / f"{name}.labels.txt", "\n".join(map(str, labels)) + "\n")
+        person = int(humans.subjects[i])
+        traits = {key: round(float(x), 4) for key, x in zip(PHENOTYPES, humans.phenotypes[person], strict=True)}
+        entries.append(
+            {"name": name, "subject": person, "pose": humans.poses[i], "split": humans.split[i], "phenotypes": traits}
+        )
+    about = {"kind": "humans", "seed": seed, "vertices": vertices, "remeshed": remeshed, "reference": "reference.ply"}
+    _write_text(target / "dataset.json", json.dumps({**about, "shapes": entries}, indent=1) + "\n")
+    return target
+
+
+def write_builtin(path: str | os.PathLike[str], seed: int = 0) -> Path:
+    """Make the file of humans that the package ships."""
+    humans = make_humans(seed=seed, progress=lambda line: print(line, file=sys.stderr))
+    target = Path(path)
+    handle, temporary = tempfile.mkstemp(dir=target.parent)
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            pack_humans(humans, stream)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    return target
+
+
+def _people(count: int, seed: int) -> NDArray[np.float64]:
+    """(count, 6) phenotypes: each column runs evenly through its span, in an order of its own."""
+    random = np.random.default_rng(seed)
+    table = np.empty((count, len(PHENOTYPES)))
+    for column, name in enumerate(PHENOTYPES):
+        low, high = _SPAN[name]
+        spread = (random.permutation(count) + random.uniform(0.2, 0.8, count)) / count
+        table[:, column] = low + (high - low) * spread
+    # few people are in between: draw the sexes apart, keeping the order
+    sex = table[:, 0]
+    table[:, 0] = np.where(sex < 0.5, 0.3 * sex, 1 - 0.3 * (1 - sex))
+    return np.clip(table, 0.0, 1.0)
+
+
+def _choose(person: int, count: int, testing: bool) -> list[tuple[str, Pose]]:
+    """The poses of one person: in training first `stand`, then the others in turn, so that all are used alike."""
+    table = TEST_POSES if testing else TRAINING_POSES
+    names = list(table)
+    turning = names if testing else names[1:]
+    chosen = [] if testing else names[:1]
+    step = 3 if testing else 7
+    chosen += [turning[(person * step + k) % len(turning)] for k in range(count - len(chosen))]
+    return [(name, table[name]) for name in chosen[:count]]
+
+
+def _restrict(body: Body, kept: NDArray[np.int64]) -> Body:
+    return replace(body, weights=body.weights[kept])
+
+
+def _mirror_of(points: NDArray[np.float64], mirror: NDArray[np.int64], kept: NDArray[np.int64]) -> NDArray[np.int64]:
+    from scipy.spatial import cKDTree
+
+    return cKDTree(points[kept]).query(points[mirror[kept]])[1].astype(np.int64)
+
+
+def _on_ground(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    low, high = points.min(axis=0), points.max(axis=0)
+    return points - [(low[0] + high[0]) / 2, low[1], (low[2] + high[2]) / 2]
+
+
+def _mixed(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def _write_text(path: Path, text: str) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+if __name__ == "__main__":
+    write_builtin(sys.argv[1])

@@ -1,0 +1,172 @@
+"""Compiled inner loops of the picture maker: coverage, interpolation and light.
+
+Pixel (row, column) has its centre at x = column + 0.5, y = row + 0.5; x grows to the right, y downwards and depth away
+from the eye. Import this module only where a picture is drawn: it brings in numba.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit, prange
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+_EMPTY = -1
+
+
+@njit(cache=True)  # type: ignore[misc,unused-ignore]
+def draw_triangles(screen: Array, faces: NDArray[np.int32], height: int, width: int):  # type: ignore[no-untyped-def]
+    """Find for every pixel the nearest triangle and where in it the pixel lies.
+
+    - screen: (n, 4) x, y in pixels, depth, and w (distance from the eye's plane; 1 everywhere: parallel projection)
+    - faces: (m, 3)
+
+    Returns face (height, width) int32 with -1 where nothing is, bary (height, width, 2) float32 weights of the second
+    and third corner (corrected for perspective), and depth (height, width) float64, infinite where nothing is.
+    """
+    face = np.full((height, width), _EMPTY, np.int32)
+    bary = np.zeros((height, width, 2), np.float32)
+    depth = np.full((height, width), np.inf)
+    for f in range(len(faces)):
+        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+        ax, ay, bx, by, cx, cy = screen[a, 0], screen[a, 1], screen[b, 0], screen[b, 1], screen[c, 0], screen[c, 1]
+        area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+        if area == 0.0 or not math.isfinite(area):
+            continue
+        first_column = max(0, math.ceil(min(ax, bx, cx) - 0.5))
+        last_column = min(width - 1, math.floor(max(ax, bx, cx) - 0.5))
+        first_row = max(0, math.ceil(min(ay, by, cy) - 0.5))
+        last_row = min(height - 1, math.floor(max(ay, by, cy) - 0.5))
+        for row in range(first_row, last_row + 1):
+            y = row + 0.5
+            for column in range(first_column, last_column + 1):
+                x = column + 0.5
+                u = ((x - ax) * (cy - ay) - (y - ay) * (cx - ax)) / area
+                v = ((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / area
+                if u < 0.0 or v < 0.0 or u + v > 1.0:
+                    continue
+                # 1/w is linear on the screen, so the weights are divided by w before use
+                wa, wb, wc = (1.0 - u - v) / screen[a, 3], u / screen[b, 3], v / screen[c, 3]
+                total = wa + wb + wc
+                z = (wa * screen[a, 2] + wb * screen[b, 2] + wc * screen[c, 2]) / total
+                if z < depth[row, column]:
+                    depth[row, column] = z
+                    face[row, column] = f
+                    bary[row, column, 0] = wb / total
+                    bary[row, column, 1] = wc / total
+    return face, bary, depth
+
+
+@njit(cache=True)  # type: ignore[misc,unused-ignore]
+def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: int):  # type: ignore[no-untyped-def]
+    """Find for every pixel the nearest ball, each drawn as a disc whose depth bulges like the ball's.
+
+    - screen: (n, 4) as for `draw_triangles`; radii: (n,) in pixels; bulge: (n,) radius in units of depth
+
+    Returns point (height, width) int32 with -1 where nothing is, normal (height, width, 3) float32 (x right, y up,
+    z to the eye) and depth (height, width).
+    """
+    point = np.full((height, width), _EMPTY, np.int32)
+    normal = np.zeros((height, width, 3), np.float32)
+    depth = np.full((height, width), np.inf)
+    for p in range(len(screen)):
+        x, y, r = screen[p, 0], screen[p, 1], radii[p]
+        for row in range(max(0, math.ceil(y - r - 0.5)), min(height - 1, math.floor(y + r - 0.5)) + 1):
+            for column in range(max(0, math.ceil(x - r - 0.5)), min(width - 1, math.floor(x + r - 0.5)) + 1):
+                dx, dy = (column + 0.5 - x) / r, (row + 0.5 - y) / r
+                inside = 1.0 - dx * dx - dy * dy
+                if inside < 0.0:
+                    continue
+                z = screen[p, 2] - bulge[p] * math.sqrt(inside)
+                if z < depth[row, column]:
+                    depth[row, column] = z
+                    point[row, column] = p
+                    normal[row, column, 0] = dx
+                    normal[row, column, 1] = -dy
+                    normal[row, column, 2] = math.sqrt(inside)
+    return point, normal, depth
+
+
+@njit(cache=True, parallel=True)  # type: ignore[misc,unused-ignore]
+def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
+    """Carry an attribute (n, c) of the vertices to the pixels: (height, width, c) float32, 0 where nothing is."""
+    height, width = face.shape
+    channels = attribute.shape[1]
+    out = np.zeros((height, width, channels), np.float32)
+    for row in prange(height):
+        for column in range(width):
+            f = face[row, column]
+            if f == _EMPTY:
+                continue
+            v, w = bary[row, column, 0], bary[row, column, 1]
+            for k in range(channels):
+                out[row, column, k] = (
+                    (1.0 - v - w) * attribute[faces[f, 0], k]
+                    + v * attribute[faces[f, 1], k]
+                    + w * attribute[faces[f, 2], k]
+                )
+    return out
+
+
+@njit(cache=True, parallel=True)  # type: ignore[misc,unused-ignore]
+def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyped-def]
+    """Share of the light from all around that reaches each pixel, 0 to 1, from the depths near it.
+
+    - depth: (height, width); normal: (height, width, 3) unit, z to the eye; pixel: size of a pixel in units of depth
+    - reach: radius in pixels; directions: (16, k, 2) offsets within the unit disc, one set for each place in a 4 x 4
+      tile of pixels: the pattern differs from pixel to pixel and vanishes when the picture is averaged
+    """
+    height, width = depth.shape
+    light = np.ones((height, width), np.float32)
+    count = directions.shape[1]
+    for row in prange(height):
+        for column in range(width):
+            z = depth[row, column]
+            if not math.isfinite(z):
+                continue
+            nx, ny, nz = normal[row, column, 0], normal[row, column, 1], normal[row, column, 2]
+            tile = (row % 4) * 4 + column % 4
+            blocked = 0.0
+            for k in range(count):
+                dx = round(directions[tile, k, 0] * reach)
+                dy = round(directions[tile, k, 1] * reach)
+                i, j = row + dy, column + dx
+                if i < 0 or j < 0 or i >= height or j >= width or not math.isfinite(depth[i, j]):
+                    continue
+                vx, vy, vz = dx * pixel, -dy * pixel, z - depth[i, j]
+                length = math.sqrt(vx * vx + vy * vy + vz * vz) + 1e-12
+                cosine = (vx * nx + vy * ny + vz * nz) / length
+                # what is much nearer than the reach belongs to another part of the body and fades out
+                ratio = length / (reach * pixel)
+                blocked += max(0.0, cosine - 0.12) / (1.0 + ratio**4)
+            light[row, column] = max(0.0, 1.0 - 1.7 * blocked / count)
+    return light
+
+
+@njit(cache=True, parallel=True)  # type: ignore[misc,unused-ignore]
+def shade(base, normal, reaching, lights, ambient, gloss):  # type: ignore[no-untyped-def]
+    """Light each pixel: a sky that is brighter above, broad lamps, and a faint highlight of the first lamp.
+
+    - base: (height, width, 3) linear colour; normal: (height, width, 3) unit; reaching: (height, width) of `occlusion`
+    - lights: (k, 5) unit direction, strength, wrap (0: hard lamp, 1: light creeps round to the far side)
+    - ambient: (2,) strength from below and from above; gloss: strength of the highlight
+    """
+    height, width = reaching.shape
+    out = np.empty((height, width, 3), np.float32)
+    hx, hy, hz = lights[0, 0], lights[0, 1], lights[0, 2] + 1.0
+    norm = math.sqrt(hx * hx + hy * hy + hz * hz)
+    for row in prange(height):
+        for column in range(width):
+            nx, ny, nz = normal[row, column, 0], normal[row, column, 1], normal[row, column, 2]
+            open_sky = reaching[row, column]
+            total = (ambient[0] + (ambient[1] - ambient[0]) * 0.5 * (1.0 + ny)) * open_sky
+            for k in range(len(lights)):
+                cosine = nx * lights[k, 0] + ny * lights[k, 1] + nz * lights[k, 2]
+                wrapped = max(0.0, (cosine + lights[k, 4]) / (1.0 + lights[k, 4]))
+                total += lights[k, 3] * wrapped * (0.4 + 0.6 * open_sky)
+            shine = gloss * max(0.0, (nx * hx + ny * hy + nz * hz) / norm) ** 40 * open_sky
+            for c in range(3):
+                out[row, column, c] = base[row, column, c] * total + shine
+    return out
