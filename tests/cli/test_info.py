@@ -88,9 +88,9 @@ def shout(what: str, *options: str):
         """Do as told."""
         print("a library prints")
         out.say("working")
-        with out.progress(2, "steps") as step:
-            step()
-            step(1)
+        with out.progress("steps") as step:
+            step(1, 2)
+            step(2, 2)
         if what == "input":
             raise InputError("no such word. Say another.")
         if what == "fault":

@@ -68,18 +68,18 @@ class Output:
         print(f"failed: {item}: {why}", file=sys.stderr, flush=True)
 
     @contextmanager
-    def progress(self, total: int | None, label: str) -> Iterator[Callable[..., None]]:
-        """A progress bar with time left; call what it yields after each step, with the number of steps if several."""
+    def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
+        """A progress bar with time left; what it yields is called with (done, in all) as work goes on."""
         if self.quiet or self.json:
-            yield lambda steps=1: None
+            yield lambda done, total: None
             return
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(label, total=total)
-            yield lambda steps=1: bar.advance(task, steps)
+            task = bar.add_task(label, total=None)
+            yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:

@@ -70,7 +70,7 @@ def build_patches(
         from acnn.patches.rounding import renormalise_and_round
 
         found = narrow_rows(surface, frames, settings, settings.keep, None, threads, progress)
-        values = renormalise_and_round(found.start, found.values)
+        values = renormalise_and_round(found.start, found.values, threads)
         start, vertices, kept = found.start, found.vertices, found.mass_kept
     pairs = wide_pairs(stiffness_parts(surface, frames), surface.vertex_areas, settings, threads)
     facts = {

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from acnn.shapes.shape import FloatArray, IntArray
 
 
-def partition(graph: csr_array, size: int) -> tuple[IntArray, IntArray]:
+def partition(graph: csr_array, size: int, eagerness: FloatArray) -> tuple[IntArray, IntArray]:
     """Cut a graph into cells of about `size` vertices around farthest points.
 
     Each vertex belongs to the nearest of the seeds; each new seed is the vertex farthest from all before it. What comes
@@ -20,11 +20,12 @@ def partition(graph: csr_array, size: int) -> tuple[IntArray, IntArray]:
     Parameters
     - graph: (n, n) symmetric, positive lengths
     - size: vertices wanted per cell, on average
+    - eagerness: (n,) of the vertices of a component without a seed, the one of largest value becomes its first
 
     Returns the vertices sorted by cell (n,), and the start of each cell in that list (cells + 1,).
     """
     n = graph.shape[0]
-    label = _farthest_point_labels(graph.indptr, graph.indices, graph.data, max(1, -(-n // size)))
+    label = _farthest_point_labels(graph.indptr, graph.indices, graph.data, max(1, -(-n // size)), eagerness)
     members = np.argsort(label, kind="stable").astype(np.int32)
     counts = np.bincount(label)
     counts = counts[counts > 0]
@@ -32,15 +33,18 @@ def partition(graph: csr_array, size: int) -> tuple[IntArray, IntArray]:
 
 
 @njit(cache=True, nogil=True)
-def _farthest_point_labels(indptr: IntArray, indices: IntArray, lengths: FloatArray, seeds: int) -> IntArray:
+def _farthest_point_labels(
+    indptr: IntArray, indices: IntArray, lengths: FloatArray, seeds: int, eagerness: FloatArray
+) -> IntArray:
     n = len(indptr) - 1
-    nearest = np.full(n, np.inf)
+    unreached = 1e100
+    nearest = unreached * (1.0 + eagerness / max(eagerness.max(), 1e-300))
     label = np.zeros(n, np.int32)
     # Distances only fall, so what the heap says of a vertex is an upper bound; it is put back when out of date.
-    waiting = [(-np.inf, np.int32(v)) for v in range(n)]
+    waiting = [(-nearest[v], np.int32(v)) for v in range(n)]
     heapq.heapify(waiting)
     made = 0
-    while made < seeds or -waiting[0][0] == np.inf:  # every component gets a seed
+    while made < seeds or -waiting[0][0] >= unreached:  # every component gets a seed
         bound, seed = heapq.heappop(waiting)
         if -bound > nearest[seed]:
             heapq.heappush(waiting, (-nearest[seed], seed))

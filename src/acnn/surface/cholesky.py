@@ -149,52 +149,60 @@ def solve_tile(
     columns: IntArray,
     row_values: FloatArray,
     inverse: FloatArray,
-    x: FloatArray,
+    weight: FloatArray,
+    given: FloatArray,
+    work: FloatArray,
+    result: FloatArray,
 ) -> None:
-    """Solve in place for a contiguous tile x (n, TILE), with the factor by columns and by rows."""
+    """result = weight * (solution for the right-hand sides `given`), row by row, for contiguous tiles (n, TILE).
+
+    The factor comes by columns (pointer, rows, values) and by rows; `work` is a workspace of the same size.
+    """
     n = len(inverse)
     for c in range(n):
-        _subtract_rows(x, c, row_pointer[c], row_pointer[c + 1], columns, row_values)
-        scale = inverse[c]
-        for b in range(TILE):
-            x[c, b] *= scale
+        _eliminate(work, given, c, row_pointer[c], row_pointer[c + 1], columns, row_values, inverse[c])
     for c in range(n - 1, -1, -1):
-        _subtract_rows(x, c, pointer[c], pointer[c + 1], rows, values)
-        scale = inverse[c]
+        _eliminate(work, work, c, pointer[c], pointer[c + 1], rows, values, inverse[c])
+        w = weight[c]
         for b in range(TILE):
-            x[c, b] *= scale
+            result[c, b] = w * work[c, b]
 
 
 @intrinsic
-def _subtract_rows(typing: Any, x: Any, target: Any, begin: Any, end: Any, index: Any, factor: Any) -> Any:
-    """x[target] -= sum of factor[k] x[index[k]] over begin <= k < end, whole rows of a tile held in vector registers.
+def _eliminate(
+    typing: Any, x: Any, given: Any, target: Any, begin: Any, end: Any, index: Any, factor: Any, scale: Any
+) -> Any:
+    """x[target] = scale (given[target] - sum of factor[k] x[index[k]] over begin <= k < end), whole rows of a tile.
 
-    Written in LLVM's own terms because numba keeps the row in memory when the loop is written in Python, at a fifth of
-    the speed. All arrays contiguous, x (n, TILE) and factor float64, index int32.
+    Written in LLVM's own terms so that the row stays in vector registers: numba keeps it in memory when the loop is
+    written in Python, at a fifth of the speed. All arrays contiguous; x and given (n, TILE), factor and scale float64,
+    index int32.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 4, 5)]
-        x_data, index_data, factor_data = (array.data for array in arrays)
+        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 5, 6)]
+        x_data, given_data, index_data, factor_data = (array.data for array in arrays)
         wide, vector = ir.IntType(64), ir.VectorType(ir.DoubleType(), TILE)
         undefined = ir.Constant(vector, ir.Undefined)
         first_lane = ir.Constant(ir.VectorType(ir.IntType(32), TILE), [0] * TILE)
 
-        def row(i: Any) -> Any:
-            start = builder.gep(x_data, [builder.mul(i, ir.Constant(wide, TILE))])
+        def row(data: Any, i: Any) -> Any:
+            start = builder.gep(data, [builder.mul(i, ir.Constant(wide, TILE))])
             return builder.bitcast(start, vector.as_pointer())
 
-        target, begin, end = (context.cast(builder, arguments[i], signature.args[i], types.int64) for i in (1, 2, 3))
+        def spread(scalar: Any) -> Any:
+            lane = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+            return builder.shuffle_vector(lane, undefined, first_lane)
+
+        target, begin, end = (context.cast(builder, arguments[i], signature.args[i], types.int64) for i in (2, 3, 4))
         total = cgutils.alloca_once(builder, vector)
-        builder.store(builder.load(row(target), align=8), total)
+        builder.store(builder.load(row(given_data, target), align=8), total)
         with cgutils.for_range_slice(builder, begin, end, ir.Constant(wide, 1), wide, True) as (k, _):
             other = builder.sext(builder.load(builder.gep(index_data, [k])), wide)
             scalar = builder.load(builder.gep(factor_data, [k]))
-            lane = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-            spread = builder.shuffle_vector(lane, undefined, first_lane)
-            product = builder.fmul(spread, builder.load(row(other), align=8), flags=["contract"])
+            product = builder.fmul(spread(scalar), builder.load(row(x_data, other), align=8), flags=["contract"])
             builder.store(builder.fsub(builder.load(total), product, flags=["contract"]), total)
-        builder.store(builder.load(total), row(target), align=8)
+        builder.store(builder.fmul(builder.load(total), spread(arguments[7])), row(x_data, target), align=8)
         return context.get_dummy_value()
 
-    return types.void(x, target, begin, end, index, factor), generate
+    return types.void(x, given, target, begin, end, index, factor, types.float64), generate

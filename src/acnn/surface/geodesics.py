@@ -50,7 +50,7 @@ class GeodesicSolver:
     def distances_from(self, sources: Sequence[int] | IntArray) -> FloatArray:
         """(sources, n) distance of every vertex from each source; infinite on other components."""
         sources = np.asarray(sources, dtype=np.int32).reshape(-1)
-        if len(sources) and not (0 <= sources.min() and sources.max() < len(self.surface.vertices)):
+        if len(sources) and not (sources.min() >= 0 and sources.max() < len(self.surface.vertices)):
             raise InputError(f"Geodesic sources must be vertices 0 to {len(self.surface.vertices) - 1}.")
         if self.method == "graph":
             return dijkstra(self._graph, directed=False, indices=sources)

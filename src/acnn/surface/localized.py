@@ -35,7 +35,7 @@ def cell_rows(
     - entries: (angles, m, 3) off-diagonal face entries of W for each angle
     - mass: (n,)
     - tau: the pole is at -1 / tau
-    - coefficients: (scales, degree + 1) of p_t in Chebyshev polynomials of 2z - 1
+    - coefficients: (scales, degree + 1) of p_t in powers of z
     - keep: share of sum |row| to keep; 1 keeps all of the surroundings
 
     Returns where each row begins, how many entries it has and sum |row| before clipping, (angles, scales, r) each, then
@@ -63,7 +63,7 @@ def cell_rows(
     begins, counts = np.zeros((angles, scales, wanted), np.int64), np.zeros((angles, scales, wanted), np.int32)
     sums = np.zeros((angles, scales, wanted))
     values, row_values, diagonal, area = np.empty(len(rows)), np.empty(len(rows)), np.empty(size), mass[local]
-    powers = np.empty((degree + 1, size, TILE))
+    powers, work = np.empty((degree + 1, size, TILE)), np.empty((size, TILE))
     total = np.empty((scales, size, TILE))
     histogram, totals, many = np.zeros(2048), np.empty(TILE), np.empty(TILE, np.int64)
     at, sizes = np.empty((TILE, size + 1), np.int32), np.empty((TILE, size + 1))
@@ -89,18 +89,19 @@ def cell_rows(
             for b in range(width):
                 powers[0, lookup[targets[first + b]], b] = 1.0
             for d in range(1, degree + 1):
-                x, now = powers[d], powers[d - 1]
-                x[:] = now
-                solve_tile(pointer, rows, values, row_pointer, row_columns, row_values, diagonal, x)
-                if d == 1:  # T_1 = y, then T_d = 2 y T_d-1 - T_d-2, with y = 2z - 1
-                    for i in range(size):
-                        for b in range(TILE):
-                            x[i, b] = 2.0 * area[i] * x[i, b] - now[i, b]
-                else:
-                    before = powers[d - 2]
-                    for i in range(size):
-                        for b in range(TILE):
-                            x[i, b] = 4.0 * area[i] * x[i, b] - 2.0 * now[i, b] - before[i, b]
+                solve_tile(
+                    pointer,
+                    rows,
+                    values,
+                    row_pointer,
+                    row_columns,
+                    row_values,
+                    diagonal,
+                    area,
+                    powers[d - 1],
+                    work,
+                    powers[d],
+                )
             _combine(powers, coefficients, total)
             for s in range(scales):
                 _candidates(total[s], ascending, keep, totals, many, at, sizes)
@@ -179,16 +180,39 @@ def _candidates(
     """Entries of each column of a tile that may be among those kept, in order, and sum |column|."""
     n = len(order)
     totals[:] = 0.0
-    many[:] = 0
     for i in range(n):
         for b in range(TILE):
             totals[b] += abs(tile[i, b])
-    # All entries below this together hold less than a tenth of what may go, so none of them can be needed.
-    least = totals * (0.1 * (1.0 - keep) / n) if keep < 1.0 else np.full(TILE, -1.0)
-    for i in range(n):
+    if keep >= 1.0:
+        _larger(tile, order, np.full(TILE, -1.0), many, at, size)
+        return
+    # A guess that holds for kernels of up to a few hundred vertices; where it does not, all entries below the second
+    # bound together hold less than a tenth of what may go, so none of them can be needed.
+    held = _larger(tile, order, 2e-4 * totals, many, at, size)
+    if (held < keep * totals).any():
+        _larger(tile, order, totals * (0.1 * (1.0 - keep) / n), many, at, size)
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _larger(
+    tile: FloatArray, order: IntArray, least: FloatArray, many: IntArray, at: IntArray, size: FloatArray
+) -> FloatArray:
+    """Collect the entries of each column that are larger than a bound; returns the sum of their sizes."""
+    many[:] = 0
+    held = np.zeros(TILE)
+    lowest = least.min()
+    for i in range(len(order)):
+        row = tile[order[i]]
+        largest = 0.0
         for b in range(TILE):
-            value = tile[order[i], b]
-            k = many[b]
-            at[b, k] = i
-            size[b, k] = value
-            many[b] = k + (abs(value) > least[b])
+            largest = max(largest, abs(row[b]))
+        if largest <= lowest:
+            continue
+        for b in range(TILE):
+            value = row[b]
+            if abs(value) > least[b]:
+                at[b, many[b]] = i
+                size[b, many[b]] = value
+                many[b] += 1
+                held[b] += abs(value)
+    return held

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.polynomial import chebyshev
+from numpy.polynomial import Polynomial, chebyshev
 from scipy.sparse.linalg import splu
 
 from acnn.errors import InputError
@@ -51,7 +51,7 @@ class RationalKernels:
         self.parts = stiffness_parts(surface, frames)
         self.mass = surface.vertex_areas
         self.graph = distance_graph(surface)
-        self.cells = partition(self.graph, CELL)
+        self.cells = partition(self.graph, CELL, np.linalg.norm(surface.vertices, axis=1))
         self.rank = _elimination_rank(self.parts.matrix(), self.mass)
         self.faces = np.ascontiguousarray(surface.faces)
         self.vertex_faces = (np.argsort(self.faces.ravel(), kind="stable") // 3).astype(np.int32)
@@ -140,7 +140,7 @@ def fit_exponentials(times: tuple[float, ...], tolerance: float = TOLERANCE) -> 
     p_t(1) = 1 (rows sum to 1) and p_t(0) = 0 hold exactly. The smallest degree that does is taken, and the tau that is
     best for it.
 
-    Returns tau, and (times, degree + 1) coefficients in Chebyshev polynomials of 2z - 1.
+    Returns tau, and (times, degree + 1) coefficients of the powers of z.
     """
     if min(times) <= 0 or max(times) > MAX_RATIO * 1.0001 * min(times):
         raise InputError(f"Scales {times} must be positive and span at most a factor of {MAX_RATIO:g}.")
@@ -160,10 +160,10 @@ def fit_exponentials(times: tuple[float, ...], tolerance: float = TOLERANCE) -> 
             break
     else:
         raise InputError(f"No rational function of degree 24 has an error below {tolerance} at scales {times}.")
-    # z (1 - z) = (1 - y^2) / 4 = (T_0 - T_2) / 8, and the straight part z = (T_0 + T_1) / 2
     coefficients = np.zeros((len(times), best_degree + 1))
     for i, row in enumerate(inner):
-        product = chebyshev.chebmul(row, [0.125, 0.0, -0.125])
-        coefficients[i, : len(product)] = product
-    coefficients[:, :2] += 0.5
+        in_z = chebyshev.Chebyshev(row, domain=[0, 1]).convert(kind=Polynomial, domain=[-1, 1], window=[-1, 1])
+        coefficients[i, 1 : 1 + len(in_z.coef)] += in_z.coef  # z (1 - z) q(z) + z
+        coefficients[i, 2 : 2 + len(in_z.coef)] -= in_z.coef
+        coefficients[i, 1] += 1.0
     return pole, coefficients

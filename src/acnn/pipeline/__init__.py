@@ -1,0 +1,1 @@
+"""Pipeline: prepare a dataset, match a file, run the demo."""
