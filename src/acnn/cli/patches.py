@@ -19,12 +19,8 @@ def patches(
     scales: Annotated[str, typer.Option(help="Times t at geodesic diameter 200.")] = "3,6,12,24",
     kernel: Annotated[str, typer.Option(metavar="auto|rational|squaring|spectral|exact")] = "auto",
     keep: Annotated[float, typer.Option(help="Least share of a row's mass to store.")] = 0.9,
-    eigenpairs: Annotated[
-        int, typer.Option(help="Eigenpairs per angle, for wide scales or '--kernel spectral'.")
-    ] = 200,
-    unit: Annotated[
-        float | None, typer.Option(help="Length of one run unit; default: geodesic diameter / 200.")
-    ] = None,
+    eigenpairs: Annotated[int, typer.Option(help="Per angle, for wide scales or '--kernel spectral'.")] = 200,
+    unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
     check: Annotated[int, typer.Option(metavar="N", help="Compare N random rows of every kernel with exact ones.")] = 0,
     file: Annotated[Path | None, typer.Option("--out", metavar="F", help="Write the operator here.")] = None,
 ) -> None:
@@ -54,7 +50,8 @@ def patches(
 def _text(facts: dict[str, Any]) -> str:
     scales = ", ".join(f"{t:g}" for t in facts["scales"])
     lines = [
-        f"{facts['shape']}: {facts['vertices']} vertices, {facts['angles']} angles, scales {scales} ({facts['kernel']})",
+        f"{facts['shape']}: {facts['vertices']} vertices",
+        f"  kernels      {facts['angles']} angles, scales {scales} ({facts['kernel']})",
         f"  built in     {facts['seconds']:.2f} s" + (" (then; now from the cache)" if facts["from_cache"] else ""),
         f"  stored       {facts['nnz_per_row']:.1f} entries a row, {facts['mass_kept']:.1%} of the mass",
         f"  unit         {facts['unit']:.6g} in the shape's coordinates (geodesic diameter 200 by default)",

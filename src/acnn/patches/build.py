@@ -63,9 +63,9 @@ def build_patches(
     frames = principal_frames(surface, settings.smoothing)
     n = len(surface.vertices)
     start: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
-    vertices: NDArray[np.int32] = np.zeros(0, dtype=np.int32)
+    vertices: IntArray = np.zeros(0, dtype=np.int32)
     values: NDArray[np.float16] = np.zeros(0, dtype=np.float16)
-    kept = np.ones((settings.angles, 0))
+    kept: FloatArray = np.ones((settings.angles, 0))
     if settings.narrow:
         from acnn.patches.rounding import renormalise_and_round
 
@@ -87,7 +87,7 @@ def build_patches(
     }
     return PatchOperator(
         start,
-        vertices.astype(np.uint16) if n <= 65536 else vertices,
+        vertices.astype(np.uint16 if n <= 65536 else np.int32),
         values,
         *pairs,
         surface.vertex_areas.astype(np.float32),
@@ -137,7 +137,11 @@ def narrow_rows(
             found.append(
                 kernels.rows(*arguments, [times[i] for i in group], keep, rows, threads=threads, progress=shown)
             )
-        return found[0] if len(groups) == 1 else _interleaved(found, groups, settings.angles, len(times))
+        return (
+            found[0]
+            if groups == [list(range(len(times)))]
+            else _interleaved(found, groups, settings.angles, len(times))
+        )
     other: HeatKernels
     if settings.kernel == "squaring":
         from acnn.surface.squaring import SquaringKernels

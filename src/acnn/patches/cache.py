@@ -125,7 +125,7 @@ def read_patches(path: Path, *, verify: bool = True) -> PatchOperator:
             raise ValueError("its checksum does not match")
         settings = PatchSettings(**about["settings"])
         return PatchOperator(
-            **{name: arrays[name] for name in _ARRAYS},  # type: ignore[arg-type]
+            **{name: arrays[name] for name in _ARRAYS},
             unit=float(about["unit"]),
             settings=settings,
             facts=about["facts"],
@@ -164,5 +164,5 @@ def _checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
         total = zlib.crc32(f"{name}{array.dtype.str}{array.shape}".encode(), total)
         flat = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
         for begin in range(0, len(flat), 1 << 24):
-            total = zlib.crc32(flat[begin : begin + (1 << 24)], total)
+            total = zlib.crc32(flat[begin : begin + (1 << 24)].data, total)
     return total

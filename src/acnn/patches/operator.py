@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
-from acnn.shapes.shape import FloatArray
+from acnn.shapes.shape import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -41,7 +41,7 @@ class PatchOperator:
     """
 
     start: NDArray[np.int64]
-    vertices: NDArray[np.uint16] | NDArray[np.int32]
+    vertices: IntArray
     values: NDArray[np.float16]
     eigenvalues: NDArray[np.float32]
     eigenfunctions: NDArray[np.float32]

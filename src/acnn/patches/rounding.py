@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +21,7 @@ def renormalise_and_round(
     """
     edges = np.linspace(0, len(start) - 1, 65).astype(np.int64)
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        list(pool.map(lambda part: _round_rows(start[part[0] : part[1] + 1], values), zip(edges[:-1], edges[1:])))
+        list(pool.map(lambda part: _round_rows(start[part[0] : part[1] + 1], values), itertools.pairwise(edges)))
     return values.astype(np.float16)
 
 

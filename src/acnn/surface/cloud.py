@@ -11,31 +11,56 @@ from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.surface import Surface
 
 NEIGHBOURS = 24
+"""Least number of points that a quadric is fitted to."""
+
 STAR = 40
+"""Points among which the neighbours of a point are sought."""
+
+ROUNDS = 3
+"""How often estimated normals are replaced by those of the triangles found with them."""
 
 
 def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArray]:
     """Triangles around every point, from the Delaunay triangulation of its neighbours in its tangent plane.
 
-    Each triangle is found from one, two or all three of its corners and counts with weight 1/3, 2/3 or 1.
+    Each triangle is found from one, two or all three of its corners and counts with weight 1/3, 2/3 or 1. Where no
+    normals are given they are estimated, and then made better by those of the triangles found with them.
 
     Returns faces (m, 3) turned outwards, their weights (m,), and outward unit normals of the points (n, 3).
-    Raises InputError for fewer than four points or where points have no neighbours of positive area.
+    Raises InputError for fewer than four points.
     """
     from acnn.surface.orientation import outward_normals
-    from acnn.surface.stars import delaunay_stars
 
     n = len(cloud.vertices)
     if n < 4:
         raise InputError(f"A cloud of {n} points has no surface; at least 4 are needed.")
-    normals = outward_normals(cloud.vertices) if cloud.normals is None else _unit(cloud.normals)
     near = cKDTree(cloud.vertices).query(cloud.vertices, min(STAR + 1, n))[1].astype(np.int32)
-    corners = delaunay_stars(cloud.vertices, normals, near)
-    faces, count = np.unique(np.sort(corners, axis=1), axis=0, return_counts=True)
-    a, b, c = (cloud.vertices[faces[:, k]] for k in range(3))
+    if cloud.normals is not None:
+        normals = _unit(cloud.normals)
+        return *_stars(cloud.vertices, normals, near), normals
+    normals = outward_normals(cloud.vertices)
+    for _ in range(ROUNDS):
+        faces, weights = _stars(cloud.vertices, normals, near)
+        a, b, c = (cloud.vertices[faces[:, k]] for k in range(3))
+        vector = np.cross(b - a, c - a) * weights[:, None]
+        total = np.stack(
+            [np.bincount(faces.ravel(), weights=np.repeat(vector[:, axis], 3), minlength=n) for axis in range(3)],
+            axis=1,
+        )
+        found = np.linalg.norm(total, axis=1, keepdims=True) > 0
+        normals = np.where(found, _unit(total.astype(float)), normals)
+    return *_stars(cloud.vertices, normals, near), normals
+
+
+def _stars(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[IntArray, FloatArray]:
+    """Unique triangles found around the points, turned as the normals say, and their weights."""
+    from acnn.surface.stars import delaunay_stars
+
+    faces, count = np.unique(np.sort(delaunay_stars(points, normals, near), axis=1), axis=0, return_counts=True)
+    a, b, c = (points[faces[:, k]] for k in range(3))
     facing = np.einsum("ij,ij->i", np.cross(b - a, c - a), normals[faces].sum(axis=1))
     faces[facing < 0] = faces[facing < 0][:, [0, 2, 1]]
-    return faces.astype(np.int32), np.minimum(count, 3) / 3.0, normals
+    return faces.astype(np.int32), np.minimum(count, 3) / 3.0
 
 
 def quadric_tensors(surface: Surface, radius: float) -> FloatArray:

@@ -94,15 +94,15 @@ def _clipped(
     progress: Progress | None,
 ) -> SparseRows:
     """Form dense rows block by block, one angle per thread, and clip them."""
-    rows = np.arange(n) if rows is None else rows
-    blocks = [np.arange(i, min(i + BLOCK, len(rows))) for i in range(0, len(rows), BLOCK)]
+    chosen = np.arange(n) if rows is None else rows
+    blocks = [np.arange(i, min(i + BLOCK, len(chosen))) for i in range(0, len(chosen), BLOCK)]
     done = [0]
 
     def run(theta: float) -> list[Piece]:
         dense = angle(theta)
         pieces = []
         for block in blocks:
-            found = [clip_dense(np.ascontiguousarray(dense(t, rows[block])), keep) for t in times]
+            found = [clip_dense(np.ascontiguousarray(dense(t, chosen[block])), keep) for t in times]
             begins, counts, totals, vertices, values = zip(*found, strict=True)
             shift = np.concatenate([[0], np.cumsum([len(v) for v in vertices])[:-1]])[:, None]
             pieces.append(
@@ -121,7 +121,7 @@ def _clipped(
         return pieces
 
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        joined = [join(pieces, len(rows)) for pieces in pool.map(run, thetas)]
+        joined = [join(pieces, len(chosen)) for pieces in pool.map(run, thetas)]
     starts = np.cumsum([0] + [part.start[-1] for part in joined])
     return SparseRows(
         np.concatenate([part.start[:-1] + s for part, s in zip(joined, starts, strict=False)] + [starts[-1:]]),

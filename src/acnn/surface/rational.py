@@ -7,6 +7,7 @@ the cell's surroundings alone, where a sparse factor is small and stays in the p
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -30,6 +31,9 @@ TOLERANCE = 5e-4
 REACH = 4.5
 """How far the surroundings of a cell reach beyond it, in standard deviations sqrt(2 t) of the largest scale."""
 
+REACH_EDGES = 10.0
+"""And at least this many mean edges, for coarse meshes."""
+
 CELL = 96
 """Vertices in a cell, on average."""
 
@@ -50,6 +54,7 @@ class RationalKernels:
 
         self.parts = stiffness_parts(surface, frames)
         self.mass = surface.vertex_areas
+        self.mean_edge = surface.mean_edge
         self.graph = distance_graph(surface)
         self.cells = partition(self.graph, CELL, np.linalg.norm(surface.vertices, axis=1))
         self.rank = _elimination_rank(self.parts.matrix(), self.mass)
@@ -84,13 +89,13 @@ class RationalKernels:
         from acnn.surface.localized import cell_rows
 
         tau, coefficients = fit_exponentials(tuple(float(t) for t in times), tolerance)
-        reach = REACH * float(np.sqrt(2.0 * max(times)))
+        reach = max(REACH * float(np.sqrt(2.0 * max(times))), REACH_EDGES * self.mean_edge)
         n = len(self.mass)
-        rows = np.arange(n) if rows is None else rows
+        chosen = np.arange(n) if rows is None else rows
         position = np.full(n, -1, dtype=np.int32)
-        position[rows] = np.arange(len(rows))
+        position[chosen] = np.arange(len(chosen))
         members, starts = self.cells
-        cells = [members[a:b] for a, b in zip(starts[:-1], starts[1:], strict=True)]
+        cells = [members[a:b] for a, b in itertools.pairwise(starts)]
         cells = sorted((cell for cell in cells if (position[cell] >= 0).any()), key=len, reverse=True)
         entries = np.stack([self.parts.mix(alpha, theta) for theta in thetas])
 
@@ -119,7 +124,7 @@ class RationalKernels:
                     progress(done, len(jobs))
         finally:
             pool.shutdown(cancel_futures=True)
-        return join(pieces, len(rows))
+        return join(pieces, len(chosen))
 
 
 def _elimination_rank(stiffness: sp.csr_array, mass: FloatArray) -> IntArray:
@@ -162,8 +167,9 @@ def fit_exponentials(times: tuple[float, ...], tolerance: float = TOLERANCE) -> 
         raise InputError(f"No rational function of degree 24 has an error below {tolerance} at scales {times}.")
     coefficients = np.zeros((len(times), best_degree + 1))
     for i, row in enumerate(inner):
-        in_z = chebyshev.Chebyshev(row, domain=[0, 1]).convert(kind=Polynomial, domain=[-1, 1], window=[-1, 1])
-        coefficients[i, 1 : 1 + len(in_z.coef)] += in_z.coef  # z (1 - z) q(z) + z
-        coefficients[i, 2 : 2 + len(in_z.coef)] -= in_z.coef
+        series = chebyshev.Chebyshev(row, domain=[0, 1])
+        in_z = np.asarray(series.convert(kind=Polynomial, domain=[-1, 1], window=[-1, 1]).coef, dtype=float)
+        coefficients[i, 1 : 1 + len(in_z)] += in_z  # z (1 - z) q(z) + z
+        coefficients[i, 2 : 2 + len(in_z)] -= in_z
         coefficients[i, 1] += 1.0
     return pole, coefficients

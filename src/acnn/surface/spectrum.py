@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import ArpackError, eigsh, splu
+from scipy.sparse.linalg import ArpackError, LinearOperator, SuperLU, eigsh, splu
 
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray
@@ -14,8 +16,8 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
     """Smallest k eigenvalues and their eigenfunctions, orthonormal with respect to the mass.
 
     Shift-and-invert Lanczos on S^-1/2 W S^-1/2 from a fixed start vector; where it does not converge it is tried again
-    with a larger shift and a larger subspace. The sign of each eigenfunction is fixed so that its entry of largest
-    size is positive.
+    with a larger shift and a larger subspace, and eigenvalues that it passed over are counted and fetched. The sign of
+    each eigenfunction is fixed so that its entry of largest size is positive.
 
     Parameters
     - stiffness: (n, n) symmetric, positive semidefinite, zero row sums
@@ -43,36 +45,30 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
         values, vectors = np.linalg.eigh(scaled.toarray())
         values, vectors = values[:k], vectors[:, :k]
     else:
-        values, vectors = _lanczos(scaled, k)
+        values, vectors = _lanczos(scaled, k, float(mass.sum()))
     order = np.argsort(values, kind="stable")
     functions = vectors[:, order] / root[:, None]
     largest = np.argmax(np.abs(functions), axis=0)
     functions *= np.where(functions[largest, np.arange(k)] < 0, -1.0, 1.0)
-    return np.maximum(values[order], 0.0), functions
+    # Rayleigh quotients from differences along edges keep small eigenvalues exact where slivers make entries huge.
+    upper = sp.triu(stiffness, 1).tocoo()
+    values = -upper.data @ (functions[upper.row] - functions[upper.col]) ** 2
+    order = np.argsort(values, kind="stable")
+    return np.maximum(values[order], 0.0), functions[:, order]
 
 
-def _lanczos(matrix: sp.csc_array, k: int) -> tuple[FloatArray, FloatArray]:
+def _lanczos(matrix: sp.csc_array, k: int, area: float) -> tuple[FloatArray, FloatArray]:
     n = matrix.shape[0]
-    # The shift keeps the factorisation definite; it is small beside the first nonzero eigenvalue, about 1 / area.
-    size = float(matrix.diagonal().mean()) / n
     start = np.random.default_rng(0).standard_normal(n)
     problem: Exception | None = None
-    for shift, room in ((1e-3, 2), (1e-1, 3), (10.0, 4)):
-        sigma = -shift * size
-        shifted = (matrix - sigma * sp.eye_array(n, format="csc")).tocsc()
+    for shift, room in ((0.01, 2), (1.0, 3), (100.0, 4)):
+        sigma = -shift / area  # keeps the factorisation definite, and is small beside the first nonzero eigenvalue
         try:
-            factor = splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
-            inverse = sp.linalg.LinearOperator((n, n), matvec=factor.solve, dtype=float)
-            values, vectors = eigsh(
-                matrix,
-                k,
-                sigma=sigma,
-                which="LM",
-                OPinv=inverse,
-                v0=start,
-                ncv=min(n, max(room * k, k + 20)),
-                tol=1e-10,
-            )
+            solve = _factorised(matrix, sigma).solve
+            inverse = LinearOperator((n, n), matvec=solve, dtype=float)
+            space = min(n, max(room * k, k + 20))
+            values, vectors = eigsh(matrix, k, sigma=sigma, which="LM", OPinv=inverse, v0=start, ncv=space, tol=1e-10)
+            values, vectors = _completed(matrix, sigma, solve, values, vectors)
         except (ArpackError, RuntimeError) as error:
             problem = error
             continue
@@ -82,3 +78,45 @@ def _lanczos(matrix: sp.csc_array, k: int) -> tuple[FloatArray, FloatArray]:
         f"The first {k} eigenpairs could not be computed ({problem}). The mesh probably has slivers or parts that are "
         "many orders of magnitude apart in size: mend it with 'acnn info SHAPE --repair OUT', or ask for fewer."
     )
+
+
+def _completed(
+    matrix: sp.csc_array,
+    sigma: float,
+    solve: Callable[[FloatArray], FloatArray],
+    values: FloatArray,
+    vectors: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Add what Lanczos missed: of an eigenvalue repeated by symmetry it finds only some copies.
+
+    By Sylvester's law of inertia a factorisation of A - mu has as many negative pivots as A has eigenvalues below mu.
+    Where that is more than were found, the search goes on in the complement of what is known.
+    """
+    n, k = vectors.shape
+    for attempt in range(10):
+        order = np.argsort(values, kind="stable")[:k]
+        values, vectors = values[order], vectors[:, order]
+        mu = values[-1] * (1.0 - 1e-5)
+        factor = _factorised(matrix, mu)
+        if not np.array_equal(factor.perm_r, factor.perm_c):  # pivots moved off the diagonal: their signs mean nothing
+            break
+        missing = int(np.sum(factor.U.diagonal() < 0)) - int(np.sum(values < mu))
+        if missing <= 0:
+            break
+        known = vectors
+
+        def restricted(x: FloatArray, known: FloatArray = known) -> FloatArray:
+            x = solve(x - known @ (known.T @ x))
+            return x - known @ (known.T @ x)
+
+        start = restricted(np.random.default_rng(attempt + 1).standard_normal((n,)))
+        operator = LinearOperator((n, n), matvec=restricted, dtype=float)
+        more, found = eigsh(operator, min(missing + 2, n - k - 1), which="LM", v0=start, tol=1e-10)
+        values, vectors = np.append(values, sigma + 1.0 / more), np.hstack([vectors, found])
+    order = np.argsort(values, kind="stable")[:k]
+    return values[order], vectors[:, order]
+
+
+def _factorised(matrix: sp.csc_array, shift: float) -> SuperLU:
+    shifted = (matrix - shift * sp.eye_array(matrix.shape[0], format="csc")).tocsc()
+    return splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})

@@ -7,6 +7,7 @@ accurate than the rational kernel for the same time; kept for comparison.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -61,17 +62,19 @@ class SquaringKernels:
                 "two, such as 3,6,12,24. Use '--kernel rational' for others."
             )
         n = len(self.mass)
-        rows = np.arange(n) if rows is None else np.asarray(rows)
+        chosen = np.arange(n) if rows is None else rows
         pieces: list[Piece] = []
-        counts = np.zeros((len(thetas), len(times), len(rows)), dtype=np.int32)
+        counts = np.zeros((len(thetas), len(times), len(chosen)), dtype=np.int32)
         begins, totals = np.zeros(counts.shape, dtype=np.int64), np.zeros(counts.shape)
         found_at, found, used = [], [], 0
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             for a, theta in enumerate(thetas):
-                step, left = self._short_step(alpha, theta, min(times), int(round(ratios.max())))
+                step, left = self._short_step(alpha, theta, min(times), round(ratios.max()))
                 for doubling in range(left, -1, -1):
                     for s in np.flatnonzero(np.round(ratios.max() - ratios).astype(int) == doubling):
-                        begin, count, total, at, value = _clip_rows(step.indptr, step.indices, step.data, rows, keep, n)
+                        begin, count, total, at, value = _clip_rows(
+                            step.indptr, step.indices, step.data, chosen, keep, n
+                        )
                         begins[a, s], counts[a, s], totals[a, s] = begin + used, count, total
                         found_at.append(at)
                         found.append(value)
@@ -81,9 +84,9 @@ class SquaringKernels:
                 if progress:
                     progress(a + 1, len(thetas))
         pieces.append(
-            Piece(np.arange(len(rows)), begins, counts, totals, np.concatenate(found_at), np.concatenate(found))
+            Piece(np.arange(len(chosen)), begins, counts, totals, np.concatenate(found_at), np.concatenate(found))
         )
-        return join(pieces, len(rows))
+        return join(pieces, len(chosen))
 
     def _short_step(self, alpha: float, theta: float, t: float, doublings: int) -> tuple[sp.csr_array, int]:
         """Taylor polynomial of exp(-h L) with h |L| <= 1, and how many squarings lead from it to the largest scale."""
@@ -104,7 +107,7 @@ def _square(matrix: sp.csr_array, threshold: float, pool: ThreadPoolExecutor) ->
     edges = np.linspace(0, n, max(2, min(n, 16))).astype(np.int64)
     jobs = [
         pool.submit(_square_rows, matrix.indptr, matrix.indices, matrix.data, int(a), int(b), threshold)
-        for a, b in zip(edges[:-1], edges[1:], strict=True)
+        for a, b in itertools.pairwise(edges)
     ]
     counts, indices, data = zip(*(job.result() for job in jobs), strict=True)
     start = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)

@@ -62,7 +62,7 @@ class Surface:
     def vertex_areas(self) -> FloatArray:
         """(n,) lumped mass s_i: a third of the weighted area of the triangles around each vertex."""
         share = np.repeat(self.face_weights * self.face_areas / 3.0, 3)
-        return np.bincount(self.faces.ravel(), weights=share, minlength=len(self.vertices))
+        return np.bincount(self.faces.ravel(), weights=share, minlength=len(self.vertices)).astype(float)
 
     @cached_property
     def mean_edge(self) -> float:
@@ -92,7 +92,8 @@ def surface_of(shape: Shape, unit: float | None = None) -> Surface:
         raise InputError("All points of the shape coincide: there is no surface to work on.")
     vertices = (shape.vertices - centre) / extent
     if isinstance(shape, Mesh):
-        faces, weights = shape.faces, np.ones(len(shape.faces))
+        weights: FloatArray = np.ones(len(shape.faces))
+        faces = shape.faces
         normals = vertex_normals(vertices, faces)
     else:
         from acnn.surface.cloud import triangulate_cloud

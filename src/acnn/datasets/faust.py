@@ -1,0 +1,148 @@
+"""MPI FAUST: the registrations in their official layout, and their remeshed copies (Ren et al. 2018)."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from acnn.datasets.collection import Dataset, Example, Sample
+from acnn.datasets.label_files import pair_labels, read_vts
+from acnn.errors import InputError
+from acnn.shapes import Mesh, load
+
+REGISTRATIONS = Path("training/registrations")
+VERTICES = 6890
+HOW_TO_GET = (
+    "FAUST may not be passed on, so everyone fetches it themselves: register at "
+    "https://faust-leaderboard.is.tuebingen.mpg.de (free for research), accept the licence, "
+    "download MPI-FAUST.zip and unpack it, so that "
+    "FOLDER/training/registrations/tr_reg_000.ply to tr_reg_099.ply exist. Then give FOLDER, or set ACNN_DATA to the "
+    "folder that holds it as 'faust'."
+)
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Reads one registration: vertex i is vertex i of the reference."""
+
+    path: str
+
+    def __call__(self) -> Example:
+        """The mesh, labelled with its own vertex numbers."""
+        mesh = load(self.path, kind="mesh")
+        assert mesh.source is not None
+        if len(mesh.source.from_file) != VERTICES:
+            raise InputError(
+                f"{self.path}: has {len(mesh.source.from_file)} vertices; FAUST registrations have {VERTICES}. "
+                "Take the files of training/registrations, not the scans."
+            )
+        return Example(mesh, mesh.source.to_file.astype(np.int32))
+
+
+@dataclass(frozen=True)
+class RemeshedRegistration:
+    """Reads one remeshed registration, with truth through `sampleID.vts`.
+
+    - shape, rows, mirrored_rows, sample_ids: its .off, .vts, .sym.vts ('' where there is none) and sampleID.vts
+    - reference: the registration on which labels live
+    """
+
+    shape: str
+    rows: str
+    mirrored_rows: str
+    sample_ids: str
+    reference: str
+
+    def __call__(self) -> Example:
+        """The mesh with pairs and labels, and mirrored labels where known."""
+        mesh, reference = load(self.shape, kind="mesh"), load(self.reference, kind="mesh")
+        assert mesh.source is not None
+        count = len(mesh.source.from_file)
+        there = read_vts(Path(self.sample_ids), VERTICES)
+        listed = [read_vts(Path(p), count) for p in (self.rows, self.mirrored_rows) if p]
+        for path, rows in zip((self.rows, self.mirrored_rows), listed, strict=False):
+            if len(rows) != len(there):
+                raise InputError(f"{path}: has {len(rows)} rows, but {self.sample_ids} has {len(there)}.")
+        pairs, labels = pair_labels(listed[0], there, mesh, reference)
+        mirrored = pair_labels(listed[1], there, mesh, reference)[1] if self.mirrored_rows else None
+        return Example(mesh, labels, pairs=pairs, mirrored=mirrored)
+
+
+def find_registrations(root: Path) -> Path | None:
+    """The folder of tr_reg_*.ply at or below a FAUST folder, or below one that holds it as `faust` or `MPI-FAUST`."""
+    for below in (REGISTRATIONS, "faust" / REGISTRATIONS, "MPI-FAUST" / REGISTRATIONS, Path("registrations"), Path()):
+        if any((root / below).glob("tr_reg_*.ply")):
+            return root / below
+    return None
+
+
+def open_faust(root: Path) -> Dataset:
+    """FAUST registrations: one connectivity, ten poses of each subject, 080-099 for testing as in the paper.
+
+    The reference is tr_reg_000, or the first where that is absent.
+
+    Raises InputError with how to get FAUST where it is not there.
+    """
+    folder = find_registrations(root)
+    if folder is None:
+        raise InputError(f"{root}: no FAUST: looked for {root / REGISTRATIONS / 'tr_reg_*.ply'}. {HOW_TO_GET}")
+    samples = []
+    for path in sorted(folder.glob("tr_reg_*.ply")):
+        if found := re.fullmatch(r"tr_reg_(\d+)", path.stem):
+            number = int(found.group(1))
+            samples.append(
+                Sample(path.stem, Registration(str(path)), "train" if number < 80 else "test", number // 10, number)
+            )
+    if not samples:
+        raise InputError(f"{folder}: holds no tr_reg_NNN.ply with a number. {HOW_TO_GET}")
+    return Dataset("faust", _reference(folder), tuple(samples))
+
+
+def open_remeshed_faust(root: Path, registrations: Path | None = None) -> Dataset:
+    """Remeshed FAUST: off/tr_reg_*.off, corres/tr_reg_*.vts and corres/sampleID.vts; labels live on tr_reg_000.
+
+    - root: the folder, or one that holds it as `faust_r`
+    - registrations: a FAUST folder; None looks beside `root`, and where `ACNN_DATA` says
+
+    Raises InputError where a part is missing.
+    """
+    root = root if (root / "off").is_dir() else root / "faust_r"
+    ids = root / "corres" / "sampleID.vts"
+    shapes = sorted((root / "off").glob("*.off"))
+    if not shapes or not ids.is_file():
+        raise InputError(f"{root}: no remeshed FAUST: looked for {root / 'off' / '*.off'} and {ids}.")
+    data = os.environ.get("ACNN_DATA")
+    places = [registrations] if registrations else [root.parent, root, *([Path(data)] if data else [])]
+    folder = next((found for place in places if (found := find_registrations(place))), None)
+    if folder is None:
+        looked = ", ".join(str(place) for place in places)
+        raise InputError(f"{root}: its labels live on FAUST's tr_reg_000.ply, which is not in {looked}. {HOW_TO_GET}")
+    reference = _reference_path(folder)
+    samples = []
+    for path in shapes:
+        rows, mirrored = (root / "corres" / f"{path.stem}{end}" for end in (".vts", ".sym.vts"))
+        reader = RemeshedRegistration(
+            str(path), str(rows), str(mirrored) if mirrored.is_file() else "", str(ids), str(reference)
+        )
+        sample = Sample(path.stem, reader)
+        number = sample.number
+        known = number is not None and path.stem.startswith("tr_reg_")
+        subject = number // 10 if known and number is not None else None
+        split = None if subject is None else ("train" if subject < 8 else "test")
+        samples.append(Sample(path.stem, reader, split, subject, number))  # type: ignore[arg-type]
+    return Dataset("faust_r", _reference(folder), tuple(samples))
+
+
+def _reference_path(folder: Path) -> Path:
+    first = folder / "tr_reg_000.ply"
+    return first if first.is_file() else min(folder.glob("tr_reg_*.ply"))
+
+
+def _reference(folder: Path) -> Mesh:
+    mesh = load(_reference_path(folder), kind="mesh")
+    assert isinstance(mesh, Mesh)
+    return mesh

@@ -1,0 +1,182 @@
+"""A folder of one's own shapes, in one of four ways of saying what corresponds.
+
+- one connectivity: vertex i is the same point everywhere; nothing else is needed
+- NAME.labels.txt beside NAME.ply: for every vertex its vertex of reference.ply, from 0, -1 unknown
+- NAME.truth.txt beside it: its exact place on the reference, `face w0 w1 w2`, from 0 (as `acnn data humans --remesh`)
+- NAME.vts beside it, or in `corres/` with the shapes in `off/`: row k of one shape is row k of another, from 1
+
+`reference.EXT` is the reference, and else the first shape; `mirror.txt` may give its mirror; `dataset.json` may list
+the shapes with their split and subject, as written by `acnn data humans`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acnn.datasets.collection import Dataset, Example, Sample, Split, labels_as_loaded, truth_as_loaded
+from acnn.datasets.label_files import pair_labels, read_labels, read_truth, read_vts
+from acnn.errors import InputError
+from acnn.shapes import Mesh, Shape, Source, load
+
+# Not .txt and .npy, which hold labels and descriptors here.
+SHAPES = (".ply", ".off", ".obj", ".stl", ".gltf", ".glb", ".xyz", ".pts")
+
+
+@dataclass(frozen=True)
+class FolderShape:
+    """Reads one shape of a folder with its labels.
+
+    - path: the shape
+    - reference: the reference
+    - same: True where the shape's vertices are the reference's, so that no file need say so
+    """
+
+    path: str
+    reference: str
+    same: bool
+
+    def __call__(self) -> Example:
+        """The shape with its labels, from whichever file there is."""
+        shape, reference = load(self.path), _load_reference(Path(self.reference))
+        assert shape.source is not None
+        assert reference.source is not None
+        count, classes = len(shape.source.from_file), len(reference.source.from_file)
+        truth_file, labels_file, rows_file = label_paths(Path(self.path))
+        if truth_file.is_file():
+            unrepaired = load(self.reference, kind="mesh", repair=False)
+            assert isinstance(unrepaired, Mesh)
+            in_file = read_truth(truth_file, count, len(unrepaired.faces))
+            truth = truth_as_loaded(in_file, unrepaired.faces, shape, reference)
+            return Example(shape, truth.nearest_vertex(reference.faces), truth=truth)
+        if labels_file.is_file():
+            return Example(shape, labels_as_loaded(read_labels(labels_file, count, classes), shape, reference))
+        if rows_file.is_file():
+            other = label_paths(Path(self.reference))[2]
+            listed, there = read_vts(rows_file, count), read_vts(other, classes)
+            if len(listed) != len(there):
+                raise InputError(f"{rows_file}: has {len(listed)} rows, but {other} has {len(there)}: rows correspond.")
+            pairs, labels = pair_labels(listed, there, shape, reference)
+            return Example(shape, labels, pairs=pairs)
+        if not self.same:
+            looked = ", ".join(str(path) for path in (labels_file, truth_file, rows_file))
+            raise InputError(f"{self.path}: nothing says what it corresponds to: looked for {looked}.")
+        _check_same(self.path, shape, self.reference, reference)
+        return Example(shape, labels_as_loaded(np.arange(count), shape, reference))
+
+
+def open_folder(root: Path) -> Dataset:
+    """A folder of shapes as a dataset; see the head of this module for what may be in it.
+
+    Raises InputError, with what was looked for, where it holds no shapes or its reference cannot be told.
+    """
+    listing = root / "dataset.json"
+    if listing.is_file():
+        return _open_listed(root, listing)
+    place = root / "off" if not _shapes_in(root) and (root / "off").is_dir() else root
+    shapes = _shapes_in(place)
+    if not shapes:
+        raise InputError(
+            f"{root}: holds no shapes: looked for files ending in {' '.join(SHAPES)} and for dataset.json."
+        )
+    reference = next((path for path in shapes if path.stem == "reference"), None)
+    members = [path for path in shapes if path.stem != "reference"] or shapes
+    told = [path for path in members if any(file.is_file() for file in label_paths(path)[:2])]
+    listed = [path for path in members if label_paths(path)[2].is_file()]
+    if reference is None and told:
+        raise InputError(
+            f"{root}: {told[0].stem} has labels, but there is no reference they could mean: looked for reference.EXT "
+            f"with EXT one of {' '.join(SHAPES)}."
+        )
+    if reference is None:
+        reference = (listed or members)[0]
+    if listed and not told and not label_paths(reference)[2].is_file():
+        raise InputError(
+            f"{root}: {listed[0].stem} has a .vts file, but the reference {reference.name} has none: looked for "
+            f"{label_paths(reference)[2]}."
+        )
+    # Where some shapes have labels, one that has none was forgotten: it is not taken to be like the reference.
+    same = not told and not listed
+    samples = tuple(Sample(path.stem, FolderShape(str(path), str(reference), same)) for path in members)
+    mesh = _load_reference(reference)
+    return Dataset(root.name or str(root), mesh, samples, _mirror(root, mesh))
+
+
+def label_paths(shape: Path) -> tuple[Path, Path, Path]:
+    """Where truth, labels and rows of a shape's file are looked for: NAME.truth.txt, NAME.labels.txt, NAME.vts."""
+    rows = shape.with_name(f"{shape.stem}.vts")
+    if shape.parent.name == "off" and not rows.is_file():
+        rows = shape.parent.parent / "corres" / rows.name
+    return shape.with_name(f"{shape.stem}.truth.txt"), shape.with_name(f"{shape.stem}.labels.txt"), rows
+
+
+def _open_listed(root: Path, listing: Path) -> Dataset:
+    try:
+        about: dict[str, Any] = json.loads(listing.read_text(encoding="utf-8"))
+        names = [str(entry["name"]) for entry in about["shapes"]]
+        reference = root / Path(str(about.get("reference", "reference.ply"))).name
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{listing}: does not list shapes as 'acnn data humans' writes them ({error!r}).") from error
+    files = {path.stem: path for path in _shapes_in(root)}
+    samples = []
+    for number, (name, entry) in enumerate(zip(names, about["shapes"], strict=True)):
+        split: Split | None = entry.get("split") if entry.get("split") in ("train", "test") else None
+        subject = entry.get("subject")
+        # A file that is missing is told when it is read, so that the others can be used.
+        path = files.get(name, root / f"{Path(name).name}.ply")
+        samples.append(Sample(name, FolderShape(str(path), str(reference), True), split, subject, number))
+    mesh = _load_reference(reference)
+    return Dataset(root.name or str(root), mesh, tuple(samples), _mirror(root, mesh))
+
+
+def _shapes_in(root: Path) -> list[Path]:
+    found = [p for p in root.iterdir() if p.suffix.lower() in SHAPES and p.is_file() and not p.name.startswith(".")]
+    return sorted(found, key=lambda path: [int(x) if x.isdecimal() else x for x in re.split(r"(\d+)", path.name)])
+
+
+def _load_reference(path: Path) -> Mesh:
+    mesh = load(path)
+    if not isinstance(mesh, Mesh):
+        raise InputError(f"{path}: the reference must be a mesh, and this is a cloud. Name a mesh reference.ply.")
+    return mesh
+
+
+def _mirror(root: Path, reference: Mesh) -> np.ndarray | None:
+    path = root / "mirror.txt"
+    if not path.is_file():
+        return None
+    assert reference.source is not None
+    count = len(reference.source.from_file)
+    return labels_as_loaded(read_labels(path, count, count), reference, reference)
+
+
+def _check_same(path: str, shape: Shape, reference_path: str, reference: Mesh) -> None:
+    """Raise where a shape does not share the reference's connectivity.
+
+    Not all edges need be the same: reading may drop faces of one shape, and splits polygons by their form.
+    """
+    assert shape.source is not None
+    assert reference.source is not None
+    count, wanted = len(shape.source.from_file), len(reference.source.from_file)
+    why = f"{count} vertices, not {wanted}" if count != wanted else ""
+    if not why and isinstance(shape, Mesh):
+        mine, theirs = _edges_in_file(shape, shape.source), _edges_in_file(reference, reference.source)
+        if 2 * len(mine & theirs) < min(len(mine), len(theirs)):
+            why = "other edges"
+    if why:
+        name = Path(path)
+        raise InputError(
+            f"{path}: has {why}, so its vertices are not those of {Path(reference_path).name}. Say what corresponds: "
+            f"{name.stem}.labels.txt with one line for each vertex (vertex of the reference from 0, -1 unknown) and "
+            f"reference.EXT, or .vts files."
+        )
+
+
+def _edges_in_file(mesh: Mesh, source: Source) -> set[tuple[int, int]]:
+    ends = np.sort(source.to_file[mesh.faces[:, [0, 1, 1, 2, 2, 0]]].reshape(-1, 2), axis=1)
+    return set(map(tuple, ends.tolist()))

@@ -1,0 +1,103 @@
+"""Files that say which vertex corresponds to which: .labels.txt and .truth.txt count from 0, .vts counts from 1."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.datasets.collection import BarycentricTruth
+from acnn.errors import InputError
+from acnn.shapes.shape import Shape
+
+
+def read_labels(path: Path, rows: int, classes: int) -> NDArray[np.int64]:
+    """(rows,) vertex of the reference for every vertex, from 0, -1 unknown; one number a line.
+
+    Raises InputError where the file is missing, or does not fit a shape of `rows` and a reference of `classes`.
+    """
+    labels = _whole_numbers(path)
+    if len(labels) != rows:
+        raise InputError(f"{path}: has {len(labels)} lines, but the shape has {rows} vertices; each needs one line.")
+    _check_range(path, labels, -1, classes - 1, "the reference's vertices (from 0, -1 where unknown)")
+    return labels
+
+
+def read_vts(path: Path, vertices: int) -> NDArray[np.int64]:
+    """(k,) vertices of one shape, counted from 0 here and from 1 in the file; row k of two shapes correspond."""
+    listed = _whole_numbers(path)
+    _check_range(path, listed, 1, vertices, "the shape's vertices (.vts files count from 1)")
+    return listed - 1
+
+
+def read_truth(path: Path, rows: int, faces: int) -> BarycentricTruth:
+    """Exact places on the reference: `face w0 w1 w2` on every line, faces from 0, -1 unknown.
+
+    Raises InputError where the file is missing, or does not fit a shape of `rows` vertices and a reference of `faces`.
+    """
+    table = _table(path, np.float64)
+    if table.shape != (rows, 4):
+        found = f"{table.shape[0]} lines of {table.shape[1]} numbers"
+        raise InputError(f"{path}: has {found}, but {rows} lines of 'face w0 w1 w2' are needed, one for each vertex.")
+    if not np.isfinite(table).all() or (table[:, 0] != np.rint(table[:, 0])).any():
+        raise InputError(f"{path}: holds numbers that are not finite, or faces that are not whole numbers.")
+    face, weights = table[:, 0].astype(np.int64), np.ascontiguousarray(table[:, 1:])
+    _check_range(path, face, -1, faces - 1, "the reference's faces (from 0, -1 where unknown)")
+    off = np.flatnonzero((face >= 0) & ((np.abs(weights.sum(axis=1) - 1) > 1e-3) | (weights.min(axis=1) < -1e-3)))
+    if len(off):
+        raise InputError(f"{path}: line {off[0] + 1}: the weights must be at least 0 and sum to 1.")
+    return BarycentricTruth(face.astype(np.int32), weights)
+
+
+def pair_labels(
+    listed: NDArray[np.integer], reference_listed: NDArray[np.integer], shape: Shape, reference: Shape
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Pairs and labels of a shape as loaded, from two lists whose rows correspond, counted from 0 as the files do.
+
+    A vertex listed with several vertices of the reference is labelled with the one nearest to their mean.
+
+    Returns pairs (k, 2): vertex, vertex of the reference, without rows whose vertex was dropped on loading; and labels
+    (n,), -1 where a vertex is not listed.
+    """
+    here = listed if shape.source is None else shape.source.from_file[listed]
+    there = reference_listed if reference.source is None else reference.source.from_file[reference_listed]
+    pairs = np.stack([here, there], axis=1)[(here >= 0) & (there >= 0)].astype(np.int32)
+    n = len(shape.vertices)
+    points = reference.vertices[pairs[:, 1]]
+    count = np.bincount(pairs[:, 0], minlength=n)
+    mean = np.stack([np.bincount(pairs[:, 0], weights=points[:, axis], minlength=n) for axis in range(3)], axis=1)
+    off = np.linalg.norm(points - (mean / np.maximum(count, 1)[:, None])[pairs[:, 0]], axis=1)
+    order = np.lexsort((pairs[:, 1], -off))  # the nearest comes last, and stays
+    labels = np.full(n, -1, np.int32)
+    labels[pairs[order, 0]] = pairs[order, 1]
+    return pairs, labels
+
+
+def _whole_numbers(path: Path) -> NDArray[np.int64]:
+    table = _table(path, np.int64)
+    if table.shape[1] != 1:
+        raise InputError(f"{path}: has {table.shape[1]} numbers on a line; one on each line is needed.")
+    return table[:, 0]
+
+
+def _table(path: Path, kind: type) -> NDArray[Any]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an empty file is told below
+            table: NDArray[Any] = np.loadtxt(path, dtype=kind, ndmin=2, encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file.") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read as a table of numbers ({error}).") from error
+    if not table.size:
+        raise InputError(f"{path}: the file holds no numbers.")
+    return table
+
+
+def _check_range(path: Path, values: NDArray[np.integer], low: int, high: int, what: str) -> None:
+    bad = np.flatnonzero((values < low) | (values > high))
+    if len(bad):
+        raise InputError(f"{path}: line {bad[0] + 1} says {values[bad[0]]}, but {what} run from {low} to {high}.")

@@ -1,0 +1,129 @@
+"""Which descriptors a network takes in, as one record, and computing them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.errors import InputError
+from acnn.shapes.shape import Shape
+from acnn.surface.surface import Surface
+
+KINDS = ("shot", "hks", "wks", "file")
+
+
+@dataclass(frozen=True)
+class DescriptorSettings:
+    """Everything that the descriptors of a shape depend on besides the shape.
+
+    - kinds: which, in this order side by side: `shot`, `hks`, `wks`, or `file`, the user's own array NAME.npy beside
+      the shape NAME.ply, with one row for every vertex in the file
+    - shot_radii: radii of SHOT in run units; each adds 544 columns
+    - area_weighted, signs: of SHOT, see `acnn.descriptors.shot`
+    - hks_count, wks_count: columns of each
+    - eigenpairs: how many serve HKS and WKS
+    """
+
+    kinds: tuple[str, ...] = ("shot",)
+    shot_radii: tuple[float, ...] = (12.0,)
+    area_weighted: bool = True
+    signs: Literal["moment", "majority"] = "moment"
+    hks_count: int = 100
+    wks_count: int = 100
+    eigenpairs: int = 100
+
+    def __post_init__(self) -> None:
+        kinds = (self.kinds,) if isinstance(self.kinds, str) else tuple(self.kinds)
+        radii = self.shot_radii if isinstance(self.shot_radii, tuple | list) else (self.shot_radii,)
+        object.__setattr__(self, "kinds", kinds)
+        object.__setattr__(self, "shot_radii", tuple(float(radius) for radius in radii))
+        unknown = [kind for kind in kinds if kind not in KINDS]
+        if unknown or not kinds or len(set(kinds)) != len(kinds):
+            raise InputError(
+                f"Descriptors {', '.join(kinds) or 'none'}: use one or more of {', '.join(KINDS)}, each once."
+            )
+        if not self.shot_radii or not all(np.isfinite(r) and r > 0 for r in self.shot_radii):
+            raise InputError(f"Radii of SHOT {self.shot_radii}: give one or more positive numbers, such as 12.")
+        if len(set(self.shot_radii)) != len(self.shot_radii):
+            raise InputError(f"Radii of SHOT {self.shot_radii}: each may be given once.")
+        if self.signs not in ("moment", "majority"):
+            raise InputError(f"The signs of SHOT's axes are found by 'moment' or 'majority', not by {self.signs!r}.")
+        for name in ("hks_count", "wks_count"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} = {getattr(self, name)}: at least one column is needed.")
+        if self.eigenpairs < 3:
+            raise InputError(f"{self.eigenpairs} eigenpairs: HKS and WKS need at least 3.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for files and hashes; `DescriptorSettings(**values)` is the same again."""
+        return {**asdict(self), "kinds": list(self.kinds), "shot_radii": list(self.shot_radii)}
+
+
+def describe_surface(
+    surface: Surface, settings: DescriptorSettings, *, shape: Shape | None = None, threads: int | None = None
+) -> NDArray[np.float32]:
+    """(n, p) float32 descriptors of every vertex, the kinds of the settings side by side.
+
+    - surface: in run units
+    - shape: what the surface was made from; needed for kind `file` only, which looks beside the shape's own file
+    - threads: None is one per core
+
+    Raises InputError where the user's own array is missing or does not fit, or a value is not finite.
+    """
+    from acnn.descriptors.shot import shot
+    from acnn.descriptors.spectral import hks, wks
+
+    n = len(surface.vertices)
+    columns: list[NDArray[Any]] = []
+    if {"hks", "wks"} & set(settings.kinds):
+        from acnn.surface.laplacian import stiffness
+        from acnn.surface.spectrum import eigenpairs
+
+        pairs = eigenpairs(stiffness(surface), surface.vertex_areas, min(settings.eigenpairs, n - 1))
+    for kind in settings.kinds:
+        if kind == "shot":
+            for radius in settings.shot_radii:
+                chosen = {"area_weighted": settings.area_weighted, "signs": settings.signs}
+                columns.append(shot(surface, radius, threads=threads, **chosen))  # type: ignore[arg-type]
+        elif kind == "hks":
+            # Unscaled, the late times would be smaller than the early ones by orders of magnitude.
+            columns.append(hks(*pairs, settings.hks_count, scaled=True))
+        elif kind == "wks":
+            columns.append(wks(*pairs, settings.wks_count))
+        else:
+            columns.append(own_descriptors(shape))
+    values = np.concatenate([np.asarray(column, np.float32) for column in columns], axis=1)
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        raise InputError(f"The descriptor of vertex {bad[0]} (and of {len(bad) - 1} more) is not finite.")
+    return values
+
+
+def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
+    """(n, p) the user's own array beside a shape's file, its rows carried over to the vertices as loaded.
+
+    Raises InputError where the shape came from no file, or NAME.npy is missing or does not fit.
+    """
+    if shape is None or shape.source is None:
+        raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
+    path = Path(shape.source.path).with_suffix(".npy")
+    expected = len(shape.source.from_file)
+    try:
+        array = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        raise InputError(
+            f"{path}: there is no such file. Kind 'file' takes descriptors of {Path(shape.source.path).name} from it: "
+            f"an array with {expected} rows, one for each vertex."
+        ) from None
+    except (OSError, ValueError, EOFError) as error:
+        raise InputError(f"{path}: is no array of numbers ({error}). Write it with numpy.save.") from error
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
+        what = f"{array.dtype} array of shape {array.shape}" if isinstance(array, np.ndarray) else "archive of arrays"
+        raise InputError(f"{path}: holds an {what}; ({expected}, p) numbers are needed.")
+    if len(array) != expected:
+        raise InputError(f"{path}: has {len(array)} rows, but {Path(shape.source.path).name} has {expected} vertices.")
+    return array[shape.source.to_file].astype(np.float32)

@@ -1,0 +1,177 @@
+"""One prepared shape: its operator and descriptors in the cache, found again by content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.array_files import read_arrays, write_arrays
+from acnn.datasets.collection import BarycentricTruth, Example, Sample, Split
+from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
+from acnn.errors import InputError
+from acnn.patches.build import build_patches
+from acnn.patches.cache import patch_key, read_patches, write_patches
+from acnn.patches.operator import PatchOperator
+from acnn.patches.settings import PatchSettings
+from acnn.shapes.shape import Mesh, Shape
+from acnn.surface.surface import Surface, surface_of
+
+VERSION = 1
+"""To be raised whenever the same settings give other descriptors than before."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What learning and matching need of one shape; the large arrays stay in files until asked for.
+
+    - name, split, subject: of the sample
+    - n: vertices
+    - labels, truth, pairs, mirrored, mirrored_truth: as in `Example`
+    - unit: length of one run unit in the shape's coordinates
+    - patches_path, descriptors_path: files in the cache
+    - from_cache: both were there already
+    """
+
+    name: str
+    n: int
+    labels: NDArray[np.int32]
+    unit: float
+    patches_path: Path
+    descriptors_path: Path
+    from_cache: bool
+    split: Split | None = None
+    subject: int | str | None = None
+    truth: BarycentricTruth | None = None
+    pairs: NDArray[np.int32] | None = None
+    mirrored: NDArray[np.int32] | None = None
+    mirrored_truth: BarycentricTruth | None = None
+
+    def patches(self) -> PatchOperator:
+        """The patch operator, memory-mapped; checked when it was prepared, so not again."""
+        return read_patches(self.patches_path, verify=False)
+
+    def descriptors(self) -> NDArray[np.float32]:
+        """(n, p) float32."""
+        return read_descriptors(self.descriptors_path)
+
+    def __repr__(self) -> str:
+        return f"Prepared({self.name!r}, {self.n} vertices)"
+
+
+def prepare_sample(
+    sample: Sample,
+    descriptors: DescriptorSettings,
+    patches: PatchSettings,
+    folder: Path,
+    *,
+    unit: float | None = None,
+    threads: int | None = None,
+) -> Prepared:
+    """Read a sample, and compute what of its operator and descriptors is not in the cache.
+
+    - folder: the cache
+    - unit: length of one run unit in the shape's coordinates; None is its own geodesic diameter / 200
+
+    Raises InputError where the shape cannot be read or used, OSError where the cache cannot be written.
+    """
+    return prepare_example(sample.read(), sample, descriptors, patches, folder, unit=unit, threads=threads)
+
+
+def prepare_example(
+    example: Example,
+    sample: Sample,
+    descriptors: DescriptorSettings,
+    patches: PatchSettings,
+    folder: Path,
+    *,
+    unit: float | None = None,
+    threads: int | None = None,
+) -> Prepared:
+    """As `prepare_sample`, for a shape that has been read; of the sample only name, split and subject count."""
+    shape = example.shape
+    surface: Surface | None = None
+    patches_path = folder / f"patches-{patch_key(shape, patches, unit)}.safetensors"
+    descriptors_path = folder / f"descriptors-{descriptor_key(shape, descriptors, unit)}.safetensors"
+    operator = _sound_patches(patches_path)
+    known = operator is not None
+    if operator is None:
+        surface = surface_of(shape, unit)
+        operator = build_patches(surface, patches, threads=threads)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_patches(operator, patches_path)
+    if not _sound_descriptors(descriptors_path):
+        known = False
+        # The operator knows the unit, which spares measuring the shape again.
+        surface = surface or surface_of(shape, unit or operator.unit)
+        write_descriptors(descriptors_path, describe_surface(surface, descriptors, shape=shape, threads=threads))
+    return Prepared(
+        name=sample.name,
+        n=len(shape.vertices),
+        labels=example.labels,
+        unit=operator.unit,
+        patches_path=patches_path,
+        descriptors_path=descriptors_path,
+        from_cache=known,
+        split=sample.split,
+        subject=sample.subject,
+        truth=example.truth,
+        pairs=example.pairs,
+        mirrored=example.mirrored,
+        mirrored_truth=example.mirrored_truth,
+    )
+
+
+def descriptor_key(shape: Shape, settings: DescriptorSettings, unit: float | None) -> str:
+    """Hash of all that the descriptors of a shape depend on, the user's own array included."""
+    digest = hashlib.blake2b(digest_size=20)
+    about = {"version": VERSION, "settings": settings.as_dict(), "unit": unit, "kind": type(shape).__name__}
+    digest.update(json.dumps(about, sort_keys=True).encode())
+    arrays: list[NDArray[Any] | None] = [shape.vertices, shape.faces if isinstance(shape, Mesh) else shape.normals]
+    if "file" in settings.kinds:
+        arrays.append(own_descriptors(shape))
+    for array in arrays:
+        if array is not None:
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def write_descriptors(path: Path, values: NDArray[np.float32]) -> None:
+    """Write (n, p) descriptors to a file, whole or not at all."""
+    write_arrays(path, {"descriptors": np.asarray(values, np.float32)})
+
+
+def read_descriptors(path: Path) -> NDArray[np.float32]:
+    """(n, p) descriptors of a file; raises InputError where it is missing, cut short or altered."""
+    arrays, _ = read_arrays(path)
+    if "descriptors" not in arrays or arrays["descriptors"].ndim != 2:
+        raise InputError(f"{path}: holds no descriptors.")
+    return arrays["descriptors"]
+
+
+def _sound_patches(path: Path) -> PatchOperator | None:
+    """The operator in a file, or None after deleting a damaged one."""
+    if not path.is_file():
+        return None
+    try:
+        return read_patches(path)
+    except InputError:
+        path.unlink(missing_ok=True)
+        return None
+
+
+def _sound_descriptors(path: Path) -> bool:
+    if not path.is_file():
+        return False
+    try:
+        read_descriptors(path)
+        return True
+    except InputError:
+        path.unlink(missing_ok=True)
+        return False

@@ -1,0 +1,164 @@
+"""Spreading independent tasks over processes, or over machines with a Dask scheduler."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from acnn.errors import InputError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ONE_THREAD = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+DIED = "its process ended without a word, most likely for want of memory"
+
+
+def run_in_processes(
+    function: Callable[[T], R], tasks: list[T], workers: int
+) -> Generator[tuple[int, R | str], None, None]:
+    """Yield (number of the task, its result) as results come from processes of one thread each.
+
+    A task whose process dies (killed, out of memory) gives the text `DIED`; the others are done all the same. When the
+    iteration is closed or interrupted, tasks not begun are dropped and those under way are ended.
+
+    - function: importable, as it is called in other processes; must not raise
+
+    Raises InputError where no process can be started at all.
+    """
+    left = list(range(len(tasks)))
+    works = False
+    while left:
+        begun: set[int] = set()
+        for index, result in _run_pool(function, tasks, left, workers, begun):
+            left.remove(index)
+            works = True
+            yield index, result
+        # A process died and took its pool along: whose fault it was shows when each task is alone.
+        suspects = [index for index in left if index in begun]
+        if suspects and not works and not list(_run_pool(abs, [0], [0], 1, set())):
+            raise InputError(
+                "No further process can be started. A script that asks for several workers must guard its main part "
+                "with 'if __name__ == \"__main__\":', since each process reads it again."
+            )
+        while suspects:
+            for index, result in _run_pool(function, tasks, list(suspects), 1, set()):
+                suspects.remove(index)
+                left.remove(index)
+                yield index, result
+            if suspects:
+                left.remove(suspects[0])
+                yield suspects.pop(0), DIED
+
+
+def run_on_scheduler(
+    function: Callable[[T], R], tasks: list[T], address: str
+) -> Generator[tuple[int, R | str], None, None]:
+    """Yield (number of the task, its result) as results come from the workers of a Dask scheduler.
+
+    A task that is lost (its worker was killed over and over) gives a text that says so.
+
+    Raises InputError where Dask is not installed or no scheduler answers.
+    """
+    try:
+        from distributed import Client, as_completed
+    except ImportError as error:
+        raise InputError("A scheduler needs Dask: pip install 'acnn[dask]'.") from error
+    try:
+        client = Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise InputError(
+            f"No Dask scheduler answers at '{address}' ({error}). Start one with 'dask scheduler', workers with "
+            "'dask worker ADDRESS', and give the address it prints, such as tcp://192.168.0.1:8786."
+        ) from error
+    try:
+        if not client.scheduler_info().get("workers"):
+            raise InputError(
+                f"The Dask scheduler at '{address}' has no workers: start some with 'dask worker {address}'."
+            )
+        futures = {client.submit(function, task, pure=False): index for index, task in enumerate(tasks)}
+        try:
+            for future in as_completed(list(futures), loop=client.loop):
+                lost = future.exception()
+                yield futures[future], future.result() if lost is None else f"{type(lost).__name__}: {lost}"
+        finally:
+            client.cancel([future for future in futures if not future.done()])
+    finally:
+        client.close(timeout=5)
+
+
+def _run_pool(
+    function: Callable[[T], R], tasks: list[T], wanted: list[int], workers: int, begun: set[int]
+) -> Generator[tuple[int, R], None, None]:
+    """Results of the wanted tasks from one pool; ends early, without the rest, where a process of it dies.
+
+    Tasks given to the pool are put into `begun`. One worker is given one task at a time, in order.
+    """
+    context = multiprocessing.get_context("spawn")
+    finished = False
+    with _one_thread_each():
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+        try:
+            # Few at a time, so that dropping the rest is quick and tasks do not pile up in pipes.
+            waiting, running = list(reversed(wanted)), dict[Future[Any], int]()
+            while waiting or running:
+                while waiting and len(running) < (1 if workers == 1 else 2 * workers):
+                    index = waiting.pop()
+                    begun.add(index)
+                    running[pool.submit(_run_or_leave, function, tasks[index])] = index
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(future), future.result()
+            finished = True
+        except BrokenProcessPool:
+            finished = True
+        finally:
+            _close(pool, at_once=not finished)
+
+
+def _close(pool: ProcessPoolExecutor, at_once: bool) -> None:
+    if at_once:
+        for process in list((getattr(pool, "_processes", None) or {}).values()):
+            process.terminate()
+    pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run_or_leave(function: Callable[[T], R], task: T) -> R:
+    try:
+        return function(task)
+    except SystemExit:
+        # The pool would take this for a result and go on with the next task.
+        os._exit(143)
+
+
+def _start_worker() -> None:
+    """Leave Ctrl-C to the main process, and clean up (temporary files) when it says to stop."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Numerical libraries read these when they are loaded, which in a fresh process is before any code of ours runs."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(dict.fromkeys(ONE_THREAD, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,90 @@
+import multiprocessing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from analytic import bumpy
+
+from acnn.errors import InputError
+from acnn.patches import PatchSettings, build_patches, cached_patches, read_patches, write_patches
+from acnn.patches.cache import patch_key
+
+SETTINGS = PatchSettings(angles=2, scales=(3.0, 200.0), eigenpairs=20)
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return bumpy(2)
+
+
+def same(a, b):
+    names = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")
+    return all(np.array_equal(getattr(a, name), getattr(b, name)) for name in names) and a.settings == b.settings
+
+
+def test_what_is_written_is_read_and_stays_on_disk(mesh, tmp_path):
+    operator = build_patches(mesh, SETTINGS)
+    write_patches(operator, tmp_path / "o.safetensors")
+    found = read_patches(tmp_path / "o.safetensors")
+    assert same(operator, found)
+    assert isinstance(found.values.base.base, np.memmap) or isinstance(found.values.base, np.memmap)
+    assert [p.name for p in tmp_path.iterdir()] == ["o.safetensors"]
+
+
+def test_the_key_follows_everything_that_matters(mesh):
+    keys = {
+        patch_key(mesh, SETTINGS, None),
+        patch_key(mesh, SETTINGS, 0.5),
+        patch_key(mesh, replace(SETTINGS, alpha=99.0), None),
+        patch_key(replace(mesh, vertices=mesh.vertices * (1 + 1e-15)), SETTINGS, None),
+        patch_key(replace(mesh, faces=mesh.faces[::-1]), SETTINGS, None),
+    }
+    assert len(keys) == 5
+    assert patch_key(replace(mesh, colors=np.zeros((162, 4), np.uint8)), SETTINGS, None) in keys
+
+
+def test_a_second_call_reads_the_first_ones_file(mesh, tmp_path, monkeypatch):
+    first = cached_patches(mesh, SETTINGS, folder=tmp_path)
+    monkeypatch.setattr("acnn.patches.cache.build_patches", None)
+    assert same(first, cached_patches(mesh, SETTINGS, folder=tmp_path))
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "header", "empty", "text"])
+def test_a_damaged_entry_is_noticed_and_computed_again(mesh, tmp_path, damage):
+    good = cached_patches(mesh, SETTINGS, folder=tmp_path)
+    expected = {name: np.array(getattr(good, name)) for name in ("start", "vertices", "values")}
+    (path,) = tmp_path.iterdir()
+    data = bytearray(path.read_bytes())
+    del good
+    if damage == "cut":
+        data = data[: len(data) // 2]
+    elif damage == "flipped":
+        data[-len(data) // 3] ^= 4
+    elif damage == "header":
+        data[30] ^= 255
+    elif damage == "empty":
+        data = bytearray()
+    else:
+        data = bytearray(b"not an operator at all, but longer than eight bytes")
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="computed again"):
+        read_patches(path)
+    again = cached_patches(mesh, SETTINGS, folder=tmp_path)
+    assert all(np.array_equal(getattr(again, name), array) for name, array in expected.items())
+    assert same(again, read_patches(path))
+
+
+def _prepare(folder):
+    cached_patches(bumpy(2), SETTINGS, folder=folder)
+
+
+def test_two_processes_may_prepare_the_same_shape_at_once(mesh, tmp_path):
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_prepare, args=(tmp_path,)) for _ in range(2)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(120)
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    (path,) = tmp_path.iterdir()
+    assert same(read_patches(path), build_patches(mesh, SETTINGS))

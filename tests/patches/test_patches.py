@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from analytic import bumpy
+
+from acnn.errors import InputError
+from acnn.patches import PatchSettings, build_patches, check_kernels
+from acnn.shapes import PointCloud
+from acnn.surface import exact_rows, principal_frames, stiffness_parts, surface_of
+
+SMALL = PatchSettings(angles=3, scales=(3.0, 24.0, 200.0), eigenpairs=280)
+
+
+@pytest.fixture(scope="module")
+def mesh():
+    return bumpy(3)
+
+
+@pytest.fixture(scope="module")
+def operator(mesh):
+    return build_patches(mesh, SMALL)
+
+
+def test_rows_sum_to_1_and_hold_the_stated_share_of_the_mass(operator):
+    sums = np.add.reduceat(operator.values.astype(np.float64), operator.start[:-1])
+    assert len(sums) == 3 * 2 * operator.n
+    assert np.abs(sums - 1).max() < 2e-5
+    assert operator.facts["mass_kept"] >= 0.9
+    lengths = np.diff(operator.start)
+    assert lengths.min() > 0
+    assert operator.facts["nnz_per_row"] == pytest.approx(lengths.mean())
+
+
+def test_stored_rows_are_the_largest_entries_of_exact_ones(mesh, operator):
+    surface = surface_of(mesh)
+    parts = stiffness_parts(surface, principal_frames(surface))
+    vertex = 77
+    for angle in range(3):
+        exact = exact_rows(parts.matrix(100.0, SMALL.thetas[angle]), surface.vertex_areas, 24.0, np.array([vertex]))[0]
+        stored = operator.matrix(angle, 1)[[vertex]].toarray()[0]
+        kept = stored != 0
+        share = np.abs(exact[kept]).sum() / np.abs(exact).sum()
+        assert 0.89 < share < 0.95
+        assert np.abs(exact[~kept]).max() < np.abs(exact[kept]).min() * 1.1 + 1e-4
+        assert np.abs(stored[kept] - exact[kept] / exact[kept].sum()).sum() < 0.01
+
+
+def test_apply_gathers_functions_at_narrow_and_wide_scales(mesh, operator):
+    surface = surface_of(mesh)
+    parts = stiffness_parts(surface, principal_frames(surface))
+    smooth = np.stack([np.ones(operator.n), surface.vertices[:, 0] / 100], axis=1)
+    patches = operator.apply(smooth)
+    assert patches.shape == (operator.n, 3, 3, 2)
+    assert np.abs(patches[..., 0] - 1).max() < 1e-3
+    vertex = 5
+    wide = exact_rows(parts.matrix(100.0, SMALL.thetas[2]), surface.vertex_areas, 200.0, np.array([vertex]))[0]
+    assert patches[vertex, 2, 2, 1] == pytest.approx(wide @ smooth[:, 1], abs=2e-3)
+
+
+def test_keeping_everything_is_exact(mesh):
+    settings = PatchSettings(angles=1, scales=(24.0,), keep=1.0)
+    operator = build_patches(mesh, settings)
+    surface = surface_of(mesh)
+    parts = stiffness_parts(surface, principal_frames(surface))
+    rows = np.arange(0, operator.n, 50)
+    exact = exact_rows(parts.matrix(100.0, 0.0), surface.vertex_areas, 24.0, rows)
+    assert np.abs(operator.matrix(0, 0)[rows].toarray() - exact).sum(axis=1).max() < 0.01
+
+
+def test_scales_keep_the_order_in_which_they_were_given(mesh, operator):
+    other = build_patches(mesh, PatchSettings(angles=3, scales=(24.0, 200.0, 3.0), eigenpairs=280))
+    for angle in range(3):
+        assert (other.matrix(angle, 0) != operator.matrix(angle, 1)).nnz == 0
+        assert (other.matrix(angle, 2) != operator.matrix(angle, 0)).nnz == 0
+
+
+def test_scales_far_apart_are_computed_in_groups(mesh):
+    surface = surface_of(mesh)
+    facts = check_kernels(surface, PatchSettings(angles=2, scales=(100.0, 1.5, 12.0)), 20)
+    assert facts["l1_error_max"] < 0.05
+    assert list(facts["l1_errors_by_scale"]) == ["100", "1.5", "12"]
+
+
+def test_check_sees_a_bad_kernel(mesh):
+    facts = check_kernels(
+        surface_of(mesh), PatchSettings(angles=2, scales=(3.0,), kernel="spectral", eigenpairs=30), 10
+    )
+    assert facts["l1_error_median"] > 0.3
+
+
+def test_a_cloud_has_patches_too(mesh):
+    operator = build_patches(PointCloud(mesh.vertices), PatchSettings(angles=2, scales=(6.0,)))
+    assert operator.n == len(mesh.vertices)
+    assert np.isfinite(operator.apply(mesh.vertices)).all()
+
+
+def test_same_input_same_bytes_on_any_number_of_threads(mesh):
+    settings = PatchSettings(angles=2, scales=(3.0, 12.0))
+    one, two = (build_patches(mesh, settings, threads=t) for t in (1, 2))
+    assert one.values.tobytes() == two.values.tobytes()
+    assert one.vertices.tobytes() == two.vertices.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"angles": 0}, "angles"),
+        ({"alpha": 0.5}, "alpha"),
+        ({"scales": ()}, "Scales"),
+        ({"scales": (3, -1)}, "Scales"),
+        ({"scales": (3, 3)}, "once"),
+        ({"scales": (1e9,)}, "beyond"),
+        ({"kernel": "magic"}, "magic"),
+        ({"keep": 0}, "keep"),
+        ({"eigenpairs": 0}, "eigenpairs"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(wrong, word):
+    with pytest.raises(InputError, match=word):
+        PatchSettings(**wrong)

@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+from analytic import grid, sphere, subdivided, torus
+
+from acnn.datasets import builtin_human
+from acnn.errors import InputError
+from acnn.shapes import PointCloud
+from acnn.surface import eigenpairs, principal_frames, stiffness, surface_of, vertex_normals
+
+
+def spectra(mesh, **cloud):
+    surface = surface_of(mesh)
+    points = surface_of(PointCloud(mesh.vertices, **cloud), surface.unit)
+    values = [eigenpairs(stiffness(s), s.vertex_areas, 25)[0][1:] for s in (surface, points)]
+    return np.abs(values[1] / values[0] - 1).max()
+
+
+def test_a_torus_as_a_cloud_has_the_directions_and_eigenvalues_of_the_mesh():
+    mesh, meridians = torus()
+    surface = surface_of(PointCloud(mesh.vertices))
+    expected = meridians[surface.faces].mean(axis=1)
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    cosine = np.abs(np.einsum("ij,ij->i", principal_frames(surface)[:, 0], expected))
+    assert np.mean(np.degrees(np.arccos(np.clip(cosine, 0, 1))) < 5) > 0.95
+    assert spectra(mesh) < 0.03
+
+
+def test_a_human_as_a_cloud_has_the_eigenvalues_of_the_mesh():
+    coarse = builtin_human()
+    assert spectra(coarse, normals=vertex_normals(coarse.vertices, coarse.faces)) < 0.03
+    mesh = subdivided(coarse)  # fingers need more than 2,500 points for their sides to be told apart
+    assert spectra(mesh) < 0.03
+
+
+def test_estimated_normals_point_outwards():
+    mesh = sphere(4)
+    assert np.einsum("ij,ij->i", surface_of(PointCloud(mesh.vertices)).normals, mesh.vertices).min() > 0.99
+
+
+def test_triangles_face_outwards_and_cover_the_surface_once():
+    mesh = sphere(4)
+    surface = surface_of(PointCloud(mesh.vertices), unit=1.0)
+    assert np.einsum("ij,ij->i", surface.face_normals, surface.vertices[surface.faces].mean(axis=1)).min() > 0
+    assert surface.vertex_areas.sum() == pytest.approx(4 * np.pi, rel=0.01)
+    assert set(np.round(np.unique(surface.face_weights) * 3)) <= {1, 2, 3}
+
+
+def test_an_open_cloud_ends_where_its_points_end():
+    mesh = grid(15, jitter=0.1)
+    surface = surface_of(PointCloud(mesh.vertices, np.tile([0.0, 0.0, 1.0], (225, 1))), unit=1.0)
+    assert surface.vertex_areas.sum() == pytest.approx(14**2, rel=0.02)
+
+
+def test_too_few_or_coinciding_points_are_refused():
+    with pytest.raises(InputError, match="at least 4"):
+        surface_of(PointCloud(np.eye(3)))
+    with pytest.raises(InputError, match="coincide"):
+        surface_of(PointCloud(np.ones((5, 3))))
