@@ -1,0 +1,139 @@
+"""Architectures as the paper writes them: `FC64+IC64+IC128+IC256+FC1024+FC512+Softmax`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+from acnn.errors import InputError
+
+Kind = Literal["FC", "IC", "BN", "DO", "RES"]
+
+_KNOWN = "FC<channels>, IC<channels>, BN, DO(<probability>), RES(<layers>), and Softmax at the end"
+
+
+@dataclass(frozen=True)
+class LayerSpec:
+    """One layer of an architecture.
+
+    - kind: FC, IC, BN, DO (dropout) or RES (residual block)
+    - size: output channels of FC and IC
+    - relu: whether a ReLU follows FC or IC
+    - rate: probability with which DO drops
+    - body: layers inside RES
+    """
+
+    kind: Kind
+    size: int = 0
+    relu: bool = True
+    rate: float = 0.0
+    body: tuple[LayerSpec, ...] = ()
+
+    def __str__(self) -> str:
+        if self.kind in ("FC", "IC"):
+            return f"{self.kind}{self.size}" + ("" if self.relu else ":linear")
+        if self.kind == "DO":
+            return f"DO({self.rate!r})"
+        return f"RES({'+'.join(map(str, self.body))})" if self.kind == "RES" else self.kind
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Layers from the descriptors to the output layer; `str()` gives the string back.
+
+    - `FC64`: fully connected to 64 channels, then ReLU; `FC64:linear` without it
+    - `IC64`: intrinsic convolution to 64 channels, then ReLU; `IC64:linear` without it
+    - `BN`: batch normalisation of what the layer before gives, after its ReLU
+    - `DO(0.5)`: dropout
+    - `RES(IC64)`: residual block x + BN(IC64(x)); any layers but RES and Softmax may stand inside
+    - `Softmax`: the output layer, linear from the last channels to the m vertices of the reference. Always the last.
+      The network returns its logits; the loss, or whoever wants probabilities, applies (log-)softmax.
+
+    The network of the authors' program for FAUST is
+    `FC64+IC64+BN+IC128+BN+IC256+BN+FC1024:linear+BN+FC512+BN+Softmax`. A linear layer right before BN has no bias: BN
+    would take it away.
+    """
+
+    layers: tuple[LayerSpec, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> Architecture:
+        """Read an architecture; case and spaces do not matter. Raises InputError with the position of what is wrong."""
+        return cls(_Parser(text).architecture())
+
+    def __str__(self) -> str:
+        return "+".join([*map(str, self.layers), "Softmax"])
+
+
+class _Parser:
+    """Recursive descent over the text, from left to right."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+
+    def architecture(self) -> tuple[LayerSpec, ...]:
+        layers: list[LayerSpec] = []
+        while not self.take(r"softmax(?![a-z0-9])"):
+            layers.append(self.layer(inside=False))
+            if not self.take(r"\+"):
+                self.fail("expected '+' and another layer; the last one must be Softmax")
+        if self.text[self.at :].strip():
+            self.fail("nothing may follow Softmax")
+        return tuple(layers)
+
+    def layer(self, inside: bool) -> LayerSpec:
+        begin = self.at
+        name = (self.take(r"(?:fc|ic|bn|do|res|softmax)(?![a-z])") or "").upper()
+        if name in ("FC", "IC"):
+            size = self.expect(r"[0-9]+", f"{name} needs its number of output channels, such as {name}64")
+            if len(size) > 5 or int(size) < 1:
+                self.fail(f"{name}{size}: between 1 and 99999 channels make sense", begin)
+            return LayerSpec("FC" if name == "FC" else "IC", size=int(size), relu=not self.linear())
+        if name == "BN":
+            return LayerSpec("BN")
+        if name == "DO":
+            self.expect(r"\(", "DO needs its probability, such as DO(0.5)")
+            rate = self.expect(r"[0-9]*\.?[0-9]+", "DO needs its probability, such as DO(0.5)")
+            self.expect(r"\)", "DO( is never closed: expected ')'")
+            if not float(rate) < 1:
+                self.fail(f"DO({rate}): the probability must be below 1", begin)
+            return LayerSpec("DO", rate=float(rate))
+        if name == "RES" and not inside:
+            self.expect(r"\(", "RES needs layers in brackets, such as RES(IC64)")
+            body = [self.layer(inside=True)]
+            while self.take(r"\+"):
+                body.append(self.layer(inside=True))
+            self.expect(r"\)", "RES( is never closed: expected '+' or ')'")
+            if not any(layer.kind in ("FC", "IC") for layer in body):
+                self.fail("RES needs an FC or IC layer inside", begin)
+            return LayerSpec("RES", body=tuple(body))
+        if name:
+            self.fail(f"{'Softmax' if name == 'SOFTMAX' else name} may not stand inside RES", begin)
+        self.fail(f"expected a layer: {_KNOWN}", begin)
+
+    def linear(self) -> bool:
+        if not self.take(":"):
+            return False
+        self.expect(r"linear(?![a-z0-9])", "the only option is ':linear', which leaves the ReLU out")
+        return True
+
+    def take(self, pattern: str) -> str | None:
+        """What matches here, after spaces, and go on behind it; None where nothing does."""
+        found = re.compile(rf"\s*({pattern})", re.IGNORECASE | re.ASCII).match(self.text, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        return found[1]
+
+    def expect(self, pattern: str, otherwise: str) -> str:
+        found = self.take(pattern)
+        if found is None:
+            self.fail(otherwise)
+        return found
+
+    def fail(self, why: str, at: int | None = None) -> NoReturn:
+        rest = self.text[self.at if at is None else at :].lstrip()
+        where = f"at position {len(self.text) - len(rest) + 1} ('{rest[:12]}')" if rest else "at its end"
+        raise InputError(f"Architecture '{self.text}', {where}: {why}.")

@@ -1,0 +1,141 @@
+"""The pointwise layers of the paper, and the blocks that networks are put together from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+
+from acnn.errors import InputError
+from acnn.network.intrinsic_conv import IntrinsicConv
+from acnn.network.patch_tensors import Patches
+
+
+class FC(nn.Linear):
+    r"""Fully connected layer, the same at every vertex: f_out = eta(W f_in + b), eta a ReLU or nothing.
+
+    Eq. cnn_fc of the paper, plus a bias. The last layer of a network is one without ReLU: softmax belongs to the loss.
+
+    Shapes
+    - f: (n, in_features); result: (n, out_features)
+    """
+
+    def __init__(self, in_features: int, out_features: int, relu: bool = True, bias: bool = True) -> None:
+        self.relu = relu
+        super().__init__(in_features, out_features, bias)
+
+    def reset_parameters(self) -> None:
+        """Normal weights of variance 2 / in_features with a ReLU, 1 / in_features without; no bias."""
+        nn.init.normal_(self.weight, std=math.sqrt((2 if self.relu else 1) / self.in_features))
+        if self.bias is not None:
+            nn.init.zeros_(self.bias)
+
+    def forward(self, f: torch.Tensor) -> torch.Tensor:
+        """(n, in_features) to (n, out_features)."""
+        y = super().forward(f)
+        return torch.relu(y) if self.relu else y
+
+    def extra_repr(self) -> str:
+        """What the layer prints of itself."""
+        return f"{self.in_features}, {self.out_features}, relu={self.relu}, bias={self.bias is not None}"
+
+
+class IC(IntrinsicConv):
+    """`IntrinsicConv` followed by a ReLU, unless `relu` is False."""
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        angles: int,
+        scales: int,
+        relu: bool = True,
+        bias: bool = True,
+        angular_max: bool = False,
+    ) -> None:
+        super().__init__(in_features, out_features, angles, scales, bias, angular_max)
+        self.relu = relu
+
+    def forward(self, f: torch.Tensor, patches: Patches) -> torch.Tensor:
+        """(n, in_features) to (n, out_features)."""
+        y = super().forward(f, patches)
+        return torch.relu(y) if self.relu else y
+
+    def extra_repr(self) -> str:
+        """What the layer prints of itself."""
+        return f"{super().extra_repr()}, relu={self.relu}"
+
+
+class Dropout(nn.Dropout):
+    """Dropout with probability p: in training f_out = m f_in / (1 - p), m = 0 with probability p and else 1.
+
+    At test nothing is changed: the usual inverted form of the paper's rule.
+    """
+
+
+class BatchNorm(nn.BatchNorm1d):
+    r"""Batch normalisation over vertices: f_out = gamma (f_in - mu) / sqrt(sigma^2 + eps) + beta (eq. batch_norm).
+
+    In training mu and sigma^2 are those of the vertices at hand, and moving averages of them are kept. At test the
+    averages are used, or again the statistics of the vertices at hand where `reestimate` is set.
+
+    Shapes
+    - f: (n, features), n at least 2 where statistics are taken; result: the same
+    """
+
+    def __init__(self, features: int) -> None:
+        super().__init__(features)
+        self.reestimate = False
+
+    def forward(self, f: torch.Tensor) -> torch.Tensor:
+        """(n, features) to the same."""
+        taken = self.training or self.reestimate
+        if taken and len(f) < 2:
+            raise InputError(f"Batch normalisation over {len(f)} vertices: at least 2 are needed.")
+        if not self.training and taken:
+            return nn.functional.batch_norm(f, None, None, self.weight, self.bias, True, 0.0, self.eps)
+        return super().forward(f)
+
+
+def reestimate_statistics(model: nn.Module, on: bool = True) -> None:
+    """Let every batch normalisation of a model take its statistics from the query at test, or from training again."""
+    for layer in model.modules():
+        if isinstance(layer, BatchNorm):
+            layer.reestimate = on
+
+
+class Residual(nn.Module):
+    """x + BN(body(x)): layers that learn a correction, so that networks may be deep.
+
+    The sum stays open: no ReLU follows it, and one layer's mistakes cannot shut a channel for good. The normalisation
+    comes last in the branch, as in FC and IC layers followed by BN, which makes all corrections of one size. Where
+    channels change from p to q, x passes through a (q, p) matrix.
+
+    Shapes
+    - f: (n, p); result: (n, q), q the channels of the body's last layer
+    """
+
+    def __init__(self, body: Iterable[nn.Module], in_features: int, out_features: int) -> None:
+        super().__init__()
+        self.body = nn.ModuleList(body)
+        self.norm = BatchNorm(out_features)
+        same = in_features == out_features
+        self.skip = nn.Identity() if same else FC(in_features, out_features, relu=False, bias=False)
+
+    def forward(self, f: torch.Tensor, patches: Patches) -> torch.Tensor:
+        """(n, p) to (n, q)."""
+        return self.skip(f) + self.norm(apply_layers(self.body, f, patches))
+
+
+def takes_patches(layer: nn.Module) -> bool:
+    """Whether a layer looks around each vertex; all others work on every vertex alone."""
+    return any(isinstance(part, IntrinsicConv) for part in layer.modules())
+
+
+def apply_layers(layers: Iterable[nn.Module], f: torch.Tensor, patches: Patches) -> torch.Tensor:
+    """Layers one after the other, with patches for those that take them."""
+    for layer in layers:
+        f = layer(f, patches) if isinstance(layer, IntrinsicConv | Residual) else layer(f)
+    return f

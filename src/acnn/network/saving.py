@@ -1,0 +1,96 @@
+"""Models in files: one safetensors file each, with the network's configuration as JSON in its header."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from acnn.errors import InputError
+from acnn.network.model import AcnnModel
+
+_FORMAT = "acnn-model-1"
+
+
+def save_model(model: AcnnModel, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
+    """Write a model to a file, whole or not at all.
+
+    Parameters
+    - model: its configuration, weights and buffers are kept, whatever device they are on
+    - path: of the file; its folder must exist
+    - metadata: anything that JSON can hold, given back by `load_model`
+
+    Raises InputError where the metadata cannot be written as JSON, OSError where the file cannot be written.
+    """
+    from safetensors.torch import save
+
+    path = Path(path)
+    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    try:
+        about = json.dumps({"config": model.config, "metadata": metadata or {}}, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: the model's metadata cannot be written as JSON: {error}.") from error
+    header = {"acnn": json.dumps({"format": _FORMAT, "about": about, "checksum": _checksum(about, tensors)})}
+    data = save(tensors, metadata=header)
+    temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}.part")
+    try:
+        with temporary.open("wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def load_model(path: Path | str) -> tuple[AcnnModel, dict[str, Any]]:
+    """Read a model that `save_model` wrote: the model, in evaluation mode on the CPU, and its metadata.
+
+    Loading runs no code from the file. Raises InputError where the file is missing, damaged or something else.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.is_file():
+        raise InputError(f"{path}: there is no such model file.")
+    try:
+        with safe_open(str(path), framework="pt") as file:
+            header = (file.metadata() or {}).get("acnn")
+            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"{path}: not a model file, or cut short ({error}). Save or download it again.") from error
+    if header is None:
+        raise InputError(f"{path}: a safetensors file, but not a model written by acnn.")
+    try:
+        outer = json.loads(header)
+        if outer["format"] != _FORMAT:
+            raise InputError(f"{path}: the model's format is '{outer['format']}'; this version reads '{_FORMAT}'.")
+        if outer["checksum"] != _checksum(outer["about"], tensors):
+            raise InputError(f"{path}: the model's contents have been altered or damaged. Save or download it again.")
+        about = json.loads(outer["about"])
+        with torch.device("meta"):  # no memory before it is known that the tensors fit
+            model = AcnnModel(**about["config"])
+        model.load_state_dict(tensors, strict=True, assign=True)
+    except InputError:
+        raise
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{path}: the model's tensors do not fit its configuration ({error}).") from error
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+    return model.eval(), about["metadata"]
+
+
+def _checksum(about: str, tensors: dict[str, torch.Tensor]) -> str:
+    """Hash of everything in the file."""
+    digest = hashlib.blake2b(about.encode(), digest_size=16)
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()
