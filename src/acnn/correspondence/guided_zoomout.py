@@ -1,0 +1,205 @@
+"""ZoomOut guided by a soft map: smooth like a functional map, exact where the network is.
+
+ZoomOut alone forgets its start: its map is smooth but blurred, and follows an isometry where there is none. Here the
+network has a say at every size k. Its matches that fit the current functional map C replace those of ZoomOut before the
+next, larger functional map is taken; matches that do not fit (outliers, the other side of the body) are left out.
+
+How far a candidate y lies from ZoomOut's own match z(x) on the reference is measured in edges there,
+
+    e(x, y)^2 = (|Phi(x) - Psi(y) C^T|^2 - |Phi(x) - Psi(z) C^T|^2) / g(y)
+
+with g(y) the mean of |Psi(y) C^T - Psi(y') C^T|^2 over the edges (y, y') at y. Where they differ, either the network is
+wrong or the functional map is blurred. Neighbours tell: a match is supported if most neighbours of x are matched at
+about the right distance from it, and errors of a network seldom are. So
+
+- a supported best match is kept if it is as near to z(x) as the functional map can tell: half of sqrt(area / k), less
+  where the network's matches are mostly nearer;
+- elsewhere the cheapest of all candidates is taken, z(x) itself at the price -log(outlier):
+
+      cost(x, y) = -log(outlier) e(x, y)^2 / limit^2 - log f(x, y).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.correspondence.basis import SpectralBasis, nearest_points
+from acnn.correspondence.functional_map import functional_map_from_pairs, functional_map_from_point_map
+from acnn.correspondence.soft_map import SoftMap
+from acnn.errors import InputError
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.edges import edges_with_faces
+from acnn.surface.surface import Surface
+
+LIMIT = 0.5
+"""How far from ZoomOut's match, in edges of the reference, an unsupported match of probability 1 is still taken."""
+
+WIDEST = 4.0
+"""How far, in edges, a supported match may be from ZoomOut's in the spectral space: parts that touch stay apart."""
+
+OUTLIER = 0.01
+"""Probability at which ZoomOut's own match stands against the network's."""
+
+SUPPORTED = 0.75
+"""Share of neighbours that must agree with a match."""
+
+
+@dataclass(frozen=True, eq=False)
+class GuidedMap:
+    """Result of `guided_zoomout`.
+
+    - query_to_reference: (n,) reference vertices
+    - functional_map: (k, k) of the last size
+    - from_network: (n,) True where the match is one of the soft map's
+    """
+
+    query_to_reference: IntArray
+    functional_map: FloatArray
+    from_network: NDArray[np.bool_]
+
+
+def guided_zoomout(
+    soft_map: SoftMap,
+    query: Surface,
+    reference: Surface,
+    query_basis: SpectralBasis,
+    reference_basis: SpectralBasis,
+    *,
+    sizes: Sequence[int],
+    limit: float = LIMIT,
+    outlier: float = OUTLIER,
+) -> GuidedMap:
+    """Refine a soft map of query to reference.
+
+    Parameters
+    - soft_map: of the network; all its listed matches are candidates
+    - query, reference: mesh or cloud, in the same unit of length or each in its own diameter
+    - query_basis, reference_basis: with at least sizes[-1] functions
+    - sizes: numbers of eigenfunctions, ascending; the first should be small (10 to 30), as it is fitted to raw matches
+    - limit: in edges of the reference
+    - outlier: probability of ZoomOut's own match
+
+    Raises InputError where sizes do not ascend or the soft map belongs to other shapes.
+    """
+    if soft_map.vertices.shape[0] != len(query_basis) or soft_map.reference_size != len(reference_basis):
+        raise InputError(
+            f"{soft_map!r} does not belong to a query of {len(query_basis)} and a reference of "
+            f"{len(reference_basis)} vertices."
+        )
+    if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
+        raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
+    query_basis.first(sizes[-1]), reference_basis.first(sizes[-1])  # say at once where a basis is too small
+    edges = edges_with_faces(reference.faces)[0]
+    support = local_support(soft_map.query_to_reference, query, reference)
+    current = robust_functional_map(soft_map, query_basis, reference_basis, sizes[0])
+
+    def match(functional_map: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
+        k = len(functional_map)
+        points = query_basis.first(k).astype(np.float32)
+        places = (reference_basis.first(k) @ functional_map.T).astype(np.float32)
+        return _match(points, places, soft_map, support, reference, edges, limit, outlier)
+
+    matched, from_network = match(current)
+    for k in sizes[1:]:
+        current = functional_map_from_point_map(query_basis, reference_basis, matched, k)
+        matched, from_network = match(current)
+    return GuidedMap(matched, current, from_network)
+
+
+def local_support(query_to_reference: IntArray, query: Surface, reference: Surface) -> FloatArray:
+    """(n,) share of the neighbours of each query vertex whose match lies at about the right distance from its own.
+
+    Right is between half and twice the length of the edge on the query. Matches that coincide count as wrong.
+    """
+    edges = edges_with_faces(query.faces)[0]
+    length = np.linalg.norm(query.vertices[edges[:, 0]] - query.vertices[edges[:, 1]], axis=1)
+    ends = reference.vertices[query_to_reference[edges]]
+    image = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
+    right = (image >= 0.5 * length) & (image <= 2.0 * length)
+    n = len(query_to_reference)
+    agreeing = np.bincount(edges.ravel(), weights=np.repeat(right, 2), minlength=n)
+    return agreeing / np.maximum(np.bincount(edges.ravel(), minlength=n), 1)
+
+
+def robust_functional_map(
+    soft_map: SoftMap, query: SpectralBasis, reference: SpectralBasis, k: int, rounds: int = 6
+) -> FloatArray:
+    """(k, k) functional map of the best matches, weighted by area and confidence; outliers lose their weight.
+
+    Least squares is repeated with the weights w / (1 + r^2 / s^2)^2 (Geman and McClure), where r is the residual of a
+    match and s the median residual of the more confident half.
+    """
+    vertices = np.arange(len(query), dtype=np.int32)
+    phi, psi = query.first(k), reference.first(k)[soft_map.query_to_reference]
+    trust = query.mass * np.maximum(soft_map.confidence, 1e-6)
+    confident = soft_map.confidence >= np.median(soft_map.confidence)
+    weights = trust
+    for _ in range(rounds):
+        current = functional_map_from_pairs(query, reference, vertices, soft_map.query_to_reference, k, weights)
+        residual = ((phi @ current - psi) ** 2).sum(axis=1)
+        scale = max(float(np.median(residual[confident])), 1e-12)
+        weights = trust / (1.0 + residual / scale) ** 2
+    return current
+
+
+def _match(
+    points: NDArray[np.float32],
+    places: NDArray[np.float32],
+    soft_map: SoftMap,
+    support: FloatArray,
+    reference: Surface,
+    edges: IntArray,
+    limit: float,
+    outlier: float,
+) -> tuple[IntArray, NDArray[np.bool_]]:
+    """The match of every query vertex, and whether it is one of the network's.
+
+    - points, places: (n, k) and (m, k), Phi and Psi C^T
+    """
+    k = points.shape[1]
+    own = nearest_points(points, places)
+    spacing = _squared_spacing(places, edges)
+    base = ((points - places[own]) ** 2).sum(axis=1)
+    price = -np.log(outlier)
+    best, cheapest = own.copy(), np.full(len(own), price)
+    for j in range(soft_map.vertices.shape[1]):
+        candidate = soft_map.vertices[:, j]
+        # e^2; rounding may leave it below zero where the candidate is ZoomOut's own match
+        excess = np.maximum(((points - places[candidate]) ** 2).sum(axis=1) - base, 0.0) / spacing[candidate]
+        if j == 0:
+            kept = (support >= SUPPORTED) & (excess <= WIDEST**2) & _within_blur(candidate, own, support, reference, k)
+        chance = np.maximum(soft_map.probabilities[:, j], 1e-30).astype(float)
+        cost = price * excess / limit**2 - np.log(chance)
+        better = cost < cheapest
+        best[better], cheapest[better] = candidate[better], cost[better]
+    best[kept] = soft_map.query_to_reference[kept]
+    return best, kept | (cheapest < price)
+
+
+def _within_blur(
+    candidate: IntArray, own: IntArray, support: FloatArray, reference: Surface, k: int
+) -> NDArray[np.bool_]:
+    """(n,) whether a candidate is as near to ZoomOut's match as k eigenfunctions can tell.
+
+    They resolve lengths of about sqrt(area / k); half of that is the most. The spectral distance cannot tell a point a
+    little off from one far off, since it does not grow beyond that length; straight lines can.
+    """
+    apart = np.linalg.norm(reference.vertices[candidate] - reference.vertices[own], axis=1)
+    blur = 0.5 * np.sqrt(reference.vertex_areas.sum() / k)
+    # Among neighbours that are right with probability p, p^2 of the edges are: the root is the share of right matches.
+    usual = np.quantile(apart, np.sqrt(support.mean()))
+    return apart <= min(float(usual), float(blur))
+
+
+def _squared_spacing(places: NDArray[np.float32], edges: IntArray) -> FloatArray:
+    """(m,) mean squared length of the edges at each vertex, in the spectral space."""
+    squared = ((places[edges[:, 0]] - places[edges[:, 1]]) ** 2).sum(axis=1)
+    both = edges.T.ravel()
+    total = np.bincount(both, weights=np.tile(squared, 2), minlength=len(places))
+    degree = np.bincount(both, minlength=len(places))
+    return np.maximum(total / np.maximum(degree, 1), np.finfo(np.float32).tiny)

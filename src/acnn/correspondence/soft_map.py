@@ -1,0 +1,203 @@
+"""A soft map: for every query vertex the few most probable reference vertices.
+
+The network gives a distribution f(x, .) over the m reference vertices for each of n query vertices. All n x m of it is
+never held: logits come in blocks of rows, and the k largest probabilities of each row are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from acnn.errors import InputError
+from acnn.shapes.shape import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SoftMap:
+    """The most probable matches of every query vertex, the best first; equal ones by the lower index.
+
+    - vertices: (n, k) int32, reference vertices
+    - probabilities: (n, k) float32, descending along a row; a row sums to at most 1, what is missing belongs to
+      vertices that are not listed
+    - reference_size: m
+    """
+
+    vertices: IntArray
+    probabilities: NDArray[np.float32]
+    reference_size: int
+
+    def __repr__(self) -> str:
+        n, k = self.vertices.shape
+        return f"SoftMap({n} vertices to {self.reference_size}, top {k}, mean confidence {self.confidence.mean():.3f})"
+
+    @property
+    def query_to_reference(self) -> IntArray:
+        """(n,) the most probable reference vertex of each query vertex: y(x) = argmax_y f(x, y)."""
+        return self.vertices[:, 0]
+
+    @property
+    def confidence(self) -> NDArray[np.float32]:
+        """(n,) probability of that vertex: c(x) = max_y f(x, y)."""
+        return self.probabilities[:, 0]
+
+    def through(self, reference_to_target: ArrayLike, target_size: int) -> SoftMap:
+        """The soft map of query to target through the reference.
+
+        Probabilities of reference vertices that fall on the same target vertex are added.
+
+        Parameters
+        - reference_to_target: (m,) a target vertex for each reference vertex
+        - target_size: vertices of the target
+        """
+        onward = checked_point_map(reference_to_target, target_size, "reference_to_target", self.reference_size)
+        return _merged(onward[self.vertices], self.probabilities, target_size)
+
+    def rows(self, chosen: ArrayLike) -> SoftMap:
+        """The soft map of some query vertices, or of all of them in another order."""
+        index = np.asarray(chosen)
+        return SoftMap(self.vertices[index], self.probabilities[index], self.reference_size)
+
+
+def soft_map_from_logits(blocks: Iterable[Any], k: int = 16) -> SoftMap:
+    """Keep the k most probable reference vertices of each row of logits.
+
+        f(x, y) = exp(l(x, y)) / sum_z exp(l(x, z))
+
+    Parameters
+    - blocks: arrays or tensors (rows, m) one after another, together n rows; each may be freed after its turn
+    - k: how many to keep, at most m
+
+    Raises InputError where there are no rows, blocks differ in width, or a logit is NaN or +infinite.
+    """
+    vertices, probabilities, m, done = [], [], -1, 0
+    for block in blocks:
+        logits = _as_float32(block)
+        if logits.ndim != 2 or not logits.shape[1] or (m >= 0 and logits.shape[1] != m):
+            raise InputError(
+                f"Logits must come as (rows, reference vertices), all of the same width; row {done} starts a block "
+                f"of shape {logits.shape}."
+            )
+        m = logits.shape[1]
+        best, share = _top(logits, k, done)
+        vertices.append(best)
+        probabilities.append(share)
+        done += len(logits)
+    if not done:
+        raise InputError("There are no logits to make a soft map of.")
+    return SoftMap(np.concatenate(vertices), np.concatenate(probabilities), m)
+
+
+def soft_map_from_features(features: Any, weight: Any, bias: Any = None, k: int = 16, block: int = 1024) -> SoftMap:
+    """Soft map of the linear classifier l = F W^T + b, computed `block` rows at a time.
+
+    Parameters
+    - features: (n, d) array or tensor, activations before the classifier
+    - weight: (m, d); bias: (m,) or None; of the same kind as `features`
+    - k: how many matches to keep per vertex
+    - block: rows at a time, so that block x m numbers are held
+    """
+
+    def blocks() -> Iterator[Any]:
+        for first in range(0, len(features), block):
+            logits = features[first : first + block] @ weight.T
+            yield logits if bias is None else logits + bias
+
+    return soft_map_from_logits(blocks(), k)
+
+
+def soft_map_from_point_map(
+    query_to_reference: ArrayLike, reference_size: int, confidence: ArrayLike | None = None
+) -> SoftMap:
+    """A point map as a soft map with one match per vertex.
+
+    Parameters
+    - query_to_reference: (n,) reference vertices
+    - reference_size: m
+    - confidence: (n,) in 0..1; None is 0.9 everywhere: most matches are trusted, none blindly
+    """
+    matched = checked_point_map(query_to_reference, reference_size)
+    share = np.full(len(matched), 0.9) if confidence is None else np.asarray(confidence, dtype=float)
+    if share.shape != matched.shape or not ((share >= 0) & (share <= 1)).all():
+        raise InputError(f"A confidence between 0 and 1 is needed for each of the {len(matched)} vertices.")
+    return SoftMap(matched[:, None], share.astype(np.float32)[:, None], int(reference_size))
+
+
+def checked_point_map(
+    point_map: ArrayLike, target_size: int, name: str = "query_to_reference", size: int | None = None
+) -> IntArray:
+    """A point map as (n,) int32 with every entry in 0..target_size-1.
+
+    Raises InputError naming the first vertex that is not.
+    """
+    array = np.asarray(point_map)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or (size is not None and len(array) != size):
+        wanted = "one whole number per vertex" if size is None else f"{size} whole numbers"
+        raise InputError(f"{name} must hold {wanted}; it is {array.dtype} of shape {array.shape}.")
+    outside = np.flatnonzero((array < 0) | (array >= target_size))
+    if len(outside):
+        raise InputError(
+            f"{name} sends vertex {outside[0]} to {array[outside[0]]}, but the vertices there are 0 to "
+            f"{target_size - 1} (counted from 0; .vts files count from 1)."
+        )
+    return array.astype(np.int32)
+
+
+def _as_float32(block: Any) -> NDArray[np.float32]:
+    if hasattr(block, "detach"):  # a tensor, recognised without importing torch
+        block = block.detach().float().cpu().numpy()
+    return np.asarray(block, dtype=np.float32)
+
+
+def _top(logits: NDArray[np.float32], k: int, first_row: int) -> tuple[IntArray, NDArray[np.float32]]:
+    """(rows, k) indices and softmax values of the k largest logits of each row."""
+    m = logits.shape[1]
+    if not k > 0:
+        raise InputError(f"A soft map keeps at least one match per vertex, not {k}.")
+    k = min(k, m)
+    peak = logits.max(axis=1, keepdims=True)
+    bad = np.flatnonzero(~np.isfinite(peak[:, 0]))  # a NaN anywhere in the row makes its maximum NaN
+    if len(bad):
+        raise InputError(
+            f"The logits of vertex {first_row + bad[0]} are not finite. The network or its input holds NaN or infinity."
+        )
+    total = np.exp(logits - peak).sum(axis=1, keepdims=True)
+    if k == m:
+        chosen = np.broadcast_to(np.arange(m), logits.shape)
+    else:
+        chosen = np.argpartition(logits, m - k, axis=1)[:, m - k :]
+    values = np.take_along_axis(logits, chosen, axis=1)
+    # argpartition picks any of several equal values at the border; there the lowest indices are taken instead.
+    least = values.min(axis=1, keepdims=True)
+    tied = np.flatnonzero((logits >= least).sum(axis=1) > k)
+    if len(tied):
+        chosen = chosen.copy()
+        chosen[tied] = np.argsort(-logits[tied], axis=1, kind="stable")[:, :k]
+        values = np.take_along_axis(logits, chosen, axis=1)
+    order = np.lexsort((chosen, -values), axis=1)
+    best = np.take_along_axis(chosen, order, axis=1).astype(np.int32)
+    share = np.exp(np.take_along_axis(values, order, axis=1) - peak) / total
+    return best, share.astype(np.float32)
+
+
+def _merged(vertices: IntArray, probabilities: NDArray[np.float32], size: int) -> SoftMap:
+    """Add up probabilities of equal vertices within a row and sort again; freed places get probability 0."""
+    n, k = vertices.shape
+    order = np.argsort(vertices, axis=1, kind="stable")
+    ordered = np.take_along_axis(vertices, order, axis=1)
+    share = np.take_along_axis(probabilities, order, axis=1).astype(np.float64)
+    first = np.ones((n, k), dtype=bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    group = np.cumsum(first, axis=1) - 1 + k * np.arange(n)[:, None]
+    summed = np.bincount(group.ravel(), weights=share.ravel(), minlength=n * k).reshape(n, k)
+    share = np.where(first, np.take_along_axis(summed, group - k * np.arange(n)[:, None], axis=1), 0.0)
+    order = np.lexsort((ordered, ~first, -share), axis=1)
+    return SoftMap(
+        np.take_along_axis(ordered, order, axis=1),
+        np.take_along_axis(share, order, axis=1).astype(np.float32),
+        int(size),
+    )

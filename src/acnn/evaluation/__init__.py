@@ -1,0 +1,27 @@
+"""Evaluation: the Princeton protocol, curves, coverage, smoothness, and published figures to stand beside."""
+
+from acnn.evaluation.distances import BarycentricTruth, Normalisation, ReferenceDistances
+from acnn.evaluation.princeton import (
+    THRESHOLDS,
+    ShapeEvaluation,
+    coverage,
+    evaluate_map,
+    evaluation_report,
+    mirrored,
+    princeton_curve,
+    smoothness,
+)
+
+__all__ = [
+    "THRESHOLDS",
+    "BarycentricTruth",
+    "Normalisation",
+    "ReferenceDistances",
+    "ShapeEvaluation",
+    "coverage",
+    "evaluate_map",
+    "evaluation_report",
+    "mirrored",
+    "princeton_curve",
+    "smoothness",
+]

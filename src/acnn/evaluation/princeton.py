@@ -1,0 +1,197 @@
+"""The Princeton protocol: how far matches are from the truth, as a curve and as single figures.
+
+For a query vertex x matched to y(x) with true point y*(x) on the reference,
+
+    error(x) = d(y(x), y*(x)) / sqrt(area of the reference)    (or / its geodesic diameter, 1.72 times smaller on FAUST)
+
+and the curve gives for each r in [0, 0.3] the share of vertices with error at most r. Kim, Lipman, Funkhouser, Blended
+intrinsic maps, 2011. In the symmetric setting the mirrored point counts as true as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from acnn.correspondence.soft_map import checked_point_map
+from acnn.errors import InputError
+from acnn.evaluation.distances import BarycentricTruth, ReferenceDistances
+from acnn.shapes.shape import FloatArray
+from acnn.surface.surface import Surface
+
+THRESHOLDS: FloatArray = np.linspace(0.0, 0.3, 100)
+"""Where the curve is sampled."""
+
+Truth = ArrayLike | BarycentricTruth
+"""A reference vertex per query vertex (-1 unknown), or points inside triangles of the reference."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeEvaluation:
+    """How well one shape was matched.
+
+    - name: of the shape
+    - errors: (known,) error of each query vertex whose truth is known
+    - exact: share of matches that hit the true vertex (of a point in a triangle: the corner of largest weight)
+    - mean_error_x100: mean of the errors, times 100
+    - auc: mean of the curve
+    - curve: (100,) share of errors at most each of `THRESHOLDS`
+    - coverage: share of the reference's area whose vertices are hit
+    """
+
+    name: str
+    errors: FloatArray
+    exact: float
+    mean_error_x100: float
+    auc: float
+    curve: FloatArray
+    coverage: float
+
+
+def evaluate_map(
+    query_to_reference: ArrayLike,
+    truth: Truth,
+    distances: ReferenceDistances,
+    *,
+    mirrored_truth: Truth | None = None,
+    name: str = "",
+) -> ShapeEvaluation:
+    """Compare a point map with the truth.
+
+    Parameters
+    - query_to_reference: (n,) matched reference vertices
+    - truth: (n,) true vertices, -1 where unknown, or `BarycentricTruth`
+    - distances: on the reference; shared between shapes
+    - mirrored_truth: the truth on the other side of the body, as `truth`. Where given, the smaller error counts (the
+      symmetric protocol). For a vertex truth and a mirror map of the reference it is `mirrored(truth, mirror)`
+    - name: of the shape
+
+    Raises InputError where sizes do not fit or no truth is known.
+    """
+    matched = checked_point_map(query_to_reference, len(distances.surface.vertices))
+    errors, hit, known = _errors(matched, truth, distances)
+    if mirrored_truth is not None:
+        other, other_hit, other_known = _errors(matched, mirrored_truth, distances)
+        errors = np.minimum(errors, np.where(other_known, other, np.inf))
+        hit = hit | (other_hit & other_known)
+    if not known.any():
+        raise InputError(f"{name or 'The shape'}: the truth is not known for any vertex, so nothing can be evaluated.")
+    errors, hit = errors[known], hit[known]
+    curve = princeton_curve(errors)
+    return ShapeEvaluation(
+        name=name,
+        errors=errors,
+        exact=float(hit.mean()),
+        mean_error_x100=float(100.0 * errors.mean()),
+        auc=float(curve.mean()),
+        curve=curve,
+        coverage=coverage(matched, distances.surface),
+    )
+
+
+def princeton_curve(errors: ArrayLike, thresholds: ArrayLike = THRESHOLDS) -> FloatArray:
+    """(thresholds,) share of errors that are at most each threshold."""
+    ordered = np.sort(np.asarray(errors, dtype=float))
+    return np.searchsorted(ordered, np.asarray(thresholds), side="right") / max(len(ordered), 1)
+
+
+def mirrored(truth: ArrayLike, mirror: ArrayLike) -> NDArray[np.int64]:
+    """(n,) truth on the other side: mirror[truth], -1 where unknown.
+
+    - truth: (n,) reference vertices, -1 where unknown
+    - mirror: (m,) the reference vertex opposite to each, -1 where there is none
+    """
+    known = np.asarray(truth, dtype=np.int64)
+    return np.where(known >= 0, np.asarray(mirror, dtype=np.int64)[known], -1)
+
+
+def coverage(query_to_reference: ArrayLike, reference: Surface) -> float:
+    """Share of the reference's area that belongs to vertices which are the match of some query vertex."""
+    hit = np.unique(np.asarray(query_to_reference))
+    return float(reference.vertex_areas[hit].sum() / reference.vertex_areas.sum())
+
+
+def smoothness(query_to_reference: ArrayLike, query: Surface, reference: Surface) -> float:
+    """Dirichlet energy of the map, 1 for an isometry; larger is rougher.
+
+        E = sum_d g_d^T W g_d / (2 area of the reference),      g_d(x) = coordinate d of the matched vertex
+
+    W is the stiffness matrix of the query. A smooth map that keeps angles has the area it covers as half its energy.
+    """
+    from acnn.surface.laplacian import stiffness
+
+    places = reference.vertices[np.asarray(query_to_reference)]
+    energy = float(np.einsum("nd,nd->", places, stiffness(query) @ places))
+    return energy / (2.0 * float(reference.vertex_areas.sum()))
+
+
+def evaluation_report(
+    shapes: Sequence[ShapeEvaluation],
+    normalisation: str,
+    *,
+    symmetric: Sequence[ShapeEvaluation] | None = None,
+    refined: Sequence[ShapeEvaluation] | None = None,
+    refined_symmetric: Sequence[ShapeEvaluation] | None = None,
+) -> dict[str, Any]:
+    """Figures over a set of shapes, as `acnn evaluate --json` prints them; every shape counts the same.
+
+    Keys: `exact, auc, mean_error_x100, normalisation, thresholds, curve, coverage, shapes: [{name, exact,
+    mean_error_x100}]`, the same under `symmetric` and `refined` where they are given (and `refined.symmetric`).
+
+    Parameters
+    - shapes: evaluations of the maps as the network gave them
+    - normalisation: `ReferenceDistances.normalisation`
+    - symmetric, refined, refined_symmetric: evaluations by the symmetric protocol, of the refined maps, and both
+    """
+    if not shapes:
+        raise InputError("There are no evaluated shapes to report on.")
+    report: dict[str, Any] = {
+        "exact": float(np.mean([shape.exact for shape in shapes])),
+        "auc": float(np.mean([shape.auc for shape in shapes])),
+        "mean_error_x100": float(np.mean([shape.mean_error_x100 for shape in shapes])),
+        "normalisation": normalisation,
+        "thresholds": THRESHOLDS.tolist(),
+        "curve": np.mean([shape.curve for shape in shapes], axis=0).tolist(),
+        "coverage": float(np.mean([shape.coverage for shape in shapes])),
+        "shapes": [
+            {"name": shape.name, "exact": shape.exact, "mean_error_x100": shape.mean_error_x100} for shape in shapes
+        ],
+    }
+    if symmetric:
+        report["symmetric"] = evaluation_report(symmetric, normalisation)
+    if refined:
+        report["refined"] = evaluation_report(refined, normalisation, symmetric=refined_symmetric)
+    return report
+
+
+def _errors(
+    matched: NDArray[np.integer], truth: Truth, distances: ReferenceDistances
+) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]]:
+    """(n,) errors, whether each is exact, and whether the truth is known; errors of unknown ones are 0."""
+    faces = distances.surface.faces
+    barycentric = isinstance(truth, BarycentricTruth)
+    place = np.asarray(truth.faces if isinstance(truth, BarycentricTruth) else truth)
+    limit, what = (len(faces), "face") if barycentric else (len(distances.surface.vertices), "vertex")
+    if place.shape != matched.shape or not np.issubdtype(place.dtype, np.integer):
+        raise InputError(f"The truth has shape {place.shape}, but {len(matched)} vertices were matched.")
+    if len(place) and place.max() >= limit:
+        raise InputError(
+            f"The truth names {what} {place.max()}, but the reference has {what} numbers 0 to {limit - 1} (counted "
+            "from 0; .vts and .baryc_gt files count from 1)."
+        )
+    known = place >= 0
+    errors, hit = np.zeros(len(matched)), np.zeros(len(matched), dtype=bool)
+    if isinstance(truth, BarycentricTruth):
+        weights = np.asarray(truth.weights, dtype=float)
+        if weights.shape != (len(matched), 3) or not np.allclose(weights[known].sum(axis=1), 1.0, atol=1e-3):
+            raise InputError("Barycentric weights must be (n, 3) and sum to 1 in every row.")
+        errors[known] = distances.to_points(matched[known], BarycentricTruth(place[known], weights[known]))
+        hit[known] = matched[known] == faces[place[known], weights[known].argmax(axis=1)]
+    else:
+        errors[known] = distances.between(matched[known], place[known])
+        hit[known] = matched[known] == place[known]
+    return errors, hit, known
