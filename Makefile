@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 TORCH := 2.13.0
 
-.PHONY: env demo test test-all lint bench docs wheel clean
+.PHONY: env demo test test-all lint bench docs wheel check-wheel clean
 
 env: $(VENV)/.installed
 
@@ -31,6 +31,23 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: env
+	$(PIP) install --quiet -c constraints.txt -e ".[bench]"
+	$(BIN)/python benchmarks/kernels.py
+	$(BIN)/python benchmarks/layer.py
+
+wheel: env
+	$(PIP) install --quiet build
+	$(BIN)/python -m build --wheel --outdir dist .
+
+# The built wheel in an environment of its own, outside the checkout.
+check-wheel: wheel
+	rm -rf build/wheel-env build/wheel-demo
+	$(PYTHON) -m venv build/wheel-env
+	build/wheel-env/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt "torch==$(TORCH)"
+	build/wheel-env/bin/python -m pip --disable-pip-version-check install --quiet -c constraints.txt dist/acnn-*.whl
+	mkdir -p build/wheel-demo && cd build/wheel-demo && ../wheel-env/bin/acnn demo --out demo
 
 clean:
 	rm -rf $(VENV) build dist demo site

@@ -1,1 +1,68 @@
-"""Dense correspondence between deformable 3D shapes with anisotropic convolutional neural networks."""
+"""Dense correspondence between deformable 3D shapes with anisotropic convolutional neural networks.
+
+Names below are imported when first used, so that `import acnn` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "AcnnModel": "acnn.network",
+    "InputError": "acnn.errors",
+    "IntrinsicConv": "acnn.network",
+    "Mesh": "acnn.shapes",
+    "PatchOperator": "acnn.patches",
+    "PatchSettings": "acnn.patches",
+    "Patches": "acnn.network",
+    "PointCloud": "acnn.shapes",
+    "build_patches": "acnn.patches",
+    "builtin_human": "acnn.datasets",
+    "builtin_humans": "acnn.datasets",
+    "cached_patches": "acnn.patches",
+    "describe": "acnn.shapes",
+    "evaluate_run": "acnn.pipeline.evaluate_run",
+    "load": "acnn.shapes",
+    "match_files": "acnn.pipeline.match",
+    "match_shape": "acnn.pipeline.match",
+    "open_dataset": "acnn.datasets",
+    "open_run": "acnn.pipeline.run",
+    "preset_config": "acnn.training",
+    "refine": "acnn.correspondence",
+    "render": "acnn.viewer",
+    "save": "acnn.shapes",
+    "shot": "acnn.descriptors",
+    "surface_of": "acnn.surface",
+    "train_run": "acnn.pipeline.train_run",
+}
+
+__all__ = sorted(_WHERE)
+
+if TYPE_CHECKING:
+    from acnn.correspondence import refine
+    from acnn.datasets import builtin_human, builtin_humans, open_dataset
+    from acnn.descriptors import shot
+    from acnn.errors import InputError
+    from acnn.network import AcnnModel, IntrinsicConv, Patches
+    from acnn.patches import PatchOperator, PatchSettings, build_patches, cached_patches
+    from acnn.pipeline.evaluate_run import evaluate_run
+    from acnn.pipeline.match import match_files, match_shape
+    from acnn.pipeline.run import open_run
+    from acnn.pipeline.train_run import train_run
+    from acnn.shapes import Mesh, PointCloud, describe, load, save
+    from acnn.surface import surface_of
+    from acnn.training import preset_config
+    from acnn.viewer import render
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'acnn' has no attribute {name!r}")
+    value = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

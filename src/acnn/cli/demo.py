@@ -1,0 +1,72 @@
+"""`acnn demo`: the main job on the built-in humans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acnn.cli.app import Output, command
+
+
+@command
+def demo(
+    out: Output,
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")] = Path("demo"),
+    partial: Annotated[bool, typer.Option("--partial", help="With parts missing (not there yet).")] = False,
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    train_shapes: Annotated[int | None, typer.Option(help="Learn from fewer shapes, for a quick try.")] = None,
+    test_shapes: Annotated[int, typer.Option(help="Shapes of unseen people to match.")] = 16,
+) -> None:
+    """Prepare, train, match people never seen, refine, evaluate and draw, on the built-in humans."""
+    from acnn.errors import InputError
+    from acnn.pipeline.demo import run_demo
+    from acnn.training.config import preset_config
+    from acnn.viewer import draw_matches
+
+    if partial:
+        raise InputError("--partial: matching of partial shapes is not there yet.")
+    chosen = dict(change.partition("=")[::2] for change in changes or [])
+    config = preset_config("quick").with_changes(chosen)
+    with ExitStack() as bars:
+
+        def stage(name: str) -> Callable[[int, int], None]:
+            bars.close()
+            out.say(name)
+            return bars.enter_context(out.progress(name))
+
+        training: list[Callable[[int, int], None]] = []
+
+        def report(step: dict[str, Any]) -> None:
+            if not training:
+                training.append(stage("training"))
+            total = int(step["seconds"] + step["seconds_left"]) or 1
+            training[0](int(step["seconds"]), total)
+
+        facts = run_demo(
+            folder,
+            config=config,
+            train_shapes=train_shapes,
+            test_shapes=test_shapes,
+            stage=stage,
+            report=report,
+            draw=draw_matches,
+        )
+    out.result(facts, human=lambda figures: _text(figures, folder))
+
+
+def _text(facts: dict[str, Any], folder: Path) -> str:
+    lines = ["                       exact   error x 100   coverage"]
+    for kind, part in (("unseen people", facts), ("  remeshed", facts["remeshed"])):
+        for name, row in ((kind, part), ("    refined", part["refined"])):
+            lines.append(f"{name:20s} {row['exact']:7.1%}   {row['mean_error_x100']:11.2f}   {row['coverage']:8.1%}")
+    lines += [
+        f"learned from {facts['train_shapes']} shapes in {facts['seconds_training']:.0f} s "
+        f"(prepared in {facts['seconds_preparing']:.0f} s); {facts['seconds']:.0f} s in all",
+        f"errors over {facts['normalisation']} of the reference",
+        "pictures: " + ", ".join(Path(file).name for file in facts["files"]) + f" in {folder}",
+    ]
+    return "\n".join(lines)

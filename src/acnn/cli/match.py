@@ -1,0 +1,39 @@
+"""`acnn match`: the dense map of one shape to the reference, or to another shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acnn.cli.app import Output, command
+
+
+@command
+def match(
+    out: Output,
+    a: Annotated[Path, typer.Argument(metavar="A", help="A mesh or point cloud.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the result goes.")],
+    b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
+    model: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder of a run.")] = None,
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|auto")] = "auto",
+    unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
+) -> None:
+    """Match a shape to the reference of a run, or to another shape through it."""
+    from acnn.errors import InputError
+    from acnn.pipeline.match import match_files
+
+    if model is None:
+        raise InputError("There is no model in the package yet: give one with --model RUN ('acnn demo' trains one).")
+    with out.progress("matching") as progress:
+        facts = match_files(a, b, model, folder, refinement=refine, unit=unit, cache=out.cache, progress=progress)
+    out.result(facts, human=_text)
+
+
+def _text(facts: dict[str, Any]) -> str:
+    used = facts["refinement"]["used"]
+    return (
+        f"{facts['map']}: {facts['vertices']} vertices, mean confidence {facts['mean_confidence']:.1%}, "
+        f"refinement {used} ({facts['refinement']['why']})"
+    )

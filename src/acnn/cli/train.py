@@ -1,0 +1,77 @@
+"""`acnn train`: from a dataset to a run folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acnn.cli.app import Output, command
+
+
+@command
+def train(
+    out: Output,
+    data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder of the run.")],
+    preset: Annotated[str, typer.Option(help="quick, paper-faust, released, best, or a .toml file.")] = "quick",
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    arch: Annotated[str | None, typer.Option(help="Architecture, e.g. FC64+IC64+FC256+Softmax.")] = None,
+    method: Annotated[str, typer.Option(help="Only 'acnn' for now.")] = "acnn",
+    epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Train for this long instead.")] = None,
+    train_list: Annotated[str | None, typer.Option("--train", metavar="LIST", help="E.g. 000-059,065.")] = None,
+    val_list: Annotated[str | None, typer.Option("--val", metavar="LIST", help="Shapes that choose the model.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
+    workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+) -> None:
+    """Train a network to match shapes to the reference of a dataset."""
+    from acnn.errors import InputError
+    from acnn.pipeline.train_run import train_run
+    from acnn.training.config import preset_config
+
+    if method != "acnn":
+        raise InputError(f"--method {method}: only 'acnn' can be trained so far.")
+    chosen: dict[str, Any] = {}
+    for change in changes or []:
+        key, sign, value = change.partition("=")
+        if not sign:
+            raise InputError(f"--set {change}: write KEY=VALUE, such as --set learning_rate=0.002.")
+        chosen[key] = value
+    named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "seed": seed}
+    chosen |= {key: value for key, value in named.items() if value is not None}
+    config = preset_config(preset).with_changes(chosen)
+    with out.progress("preparing") as preparing, out.progress("training") as training:
+
+        def report(step: dict[str, Any]) -> None:
+            total = int(step["seconds"] + step["seconds_left"]) or 1
+            training(int(step["seconds"]), total)
+            if "validation_exact" in step:
+                out.say(
+                    f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact"
+                )
+
+        facts, failures = train_run(
+            data,
+            folder,
+            config,
+            train_list=train_list,
+            val_list=val_list,
+            resume=resume,
+            workers=workers,
+            preparing=preparing,
+            report=report,
+        )
+    for failure in failures:
+        out.failed(failure.item, failure.why)
+    out.result({"run": str(folder), **facts}, human=_text)
+
+
+def _text(facts: dict[str, Any]) -> str:
+    validated = f", {facts['validation_exact']:.1%} exact in validation" if "validation_exact" in facts else ""
+    return (
+        f"{facts['run']}: {facts.get('step', 0)} steps on {len(facts['train'])} shapes in "
+        f"{facts['seconds_training']:.0f} s, loss {facts.get('loss', float('nan')):.3f}{validated}"
+    )

@@ -1,0 +1,161 @@
+"""How well a run matches the shapes of a dataset."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acnn.correspondence import SoftMap, basis_of, refine
+from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod
+from acnn.datasets import open_dataset
+from acnn.datasets.collection import Dataset, Example
+from acnn.errors import InputError
+from acnn.evaluation import (
+    BarycentricTruth,
+    ReferenceDistances,
+    ShapeEvaluation,
+    evaluate_map,
+    evaluation_report,
+    mirrored,
+    smoothness,
+)
+from acnn.pipeline.prepare import Failure, prepare
+from acnn.pipeline.run import Run, open_run
+from acnn.shapes.shape import IntArray
+from acnn.surface import Surface, surface_of
+from acnn.surface.rows import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """One shape as a run matched it.
+
+    - name, example: the shape
+    - soft_map: what the network says
+    - refined: (n,) the refined map, or None
+    - evaluation, refined_evaluation: against the truth
+    """
+
+    name: str
+    example: Example
+    soft_map: SoftMap
+    refined: IntArray | None
+    evaluation: ShapeEvaluation
+    refined_evaluation: ShapeEvaluation | None
+
+
+def evaluate_run(
+    run: Run | Path | str,
+    data: str | Path | Dataset | None = None,
+    *,
+    test_list: str | None = None,
+    refinement: str = "none",
+    workers: int = 1,
+    preparing: Progress | None = None,
+    progress: Progress | None = None,
+    keep: Callable[[Matched], None] | None = None,
+) -> tuple[dict[str, Any], list[Failure]]:
+    """Match shapes whose truth is known, and compare.
+
+    Parameters
+    - run: or its folder
+    - data: as for `open_dataset`; None is the data it was trained on
+    - test_list: shapes, as for `Dataset.select`; by default those marked `test`, or all that were not trained on
+    - refinement: `none`, `fm`, `zoomout` or `auto`
+    - workers: processes that prepare
+    - preparing, progress: called with (done, in all)
+    - keep: called with each matched shape, for pictures and the like
+
+    Returns what `acnn evaluate --json` prints, and the shapes that failed to be prepared.
+    """
+    opened = run if isinstance(run, Run) else open_run(run)
+    dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
+    method = refinement_method(refinement)
+    if test_list is None:
+        trained = {*opened.facts["train"], *opened.facts["validation"]}
+        test_list = "test" if any(s.split == "test" for s in dataset.samples) else None
+        chosen = dataset.select(test_list) if test_list else None
+        names = [s.name for s in (chosen or dataset).samples if chosen or s.name not in trained]
+    else:
+        names = [s.name for s in dataset.select(test_list).samples]
+    if not names:
+        raise InputError("There is no shape to test on that was not trained on: name some with --test.")
+    prepared, failures = prepare(
+        dataset,
+        opened.config.descriptors,
+        opened.config.patches,
+        samples=names,
+        workers=workers,
+        reference=False,
+        progress=preparing,
+    )
+    if not prepared:
+        raise InputError(f"No test shape could be prepared: {failures[0].item}: {failures[0].why}")
+    reference = surface_of(opened.reference, dataset.unit)
+    distances = ReferenceDistances(reference)
+    base = basis_of(reference, _pairs(reference, method)) if method != "none" else None
+    results: dict[str, list[ShapeEvaluation]] = {"": [], "symmetric": [], "refined": [], "refined symmetric": []}
+    seconds, rough, rough_refined = [], [], []
+    for done, shape in enumerate(prepared):
+        if progress:
+            progress(done, len(prepared))
+        example = dataset.named(shape.name).read()
+        query = surface_of(example.shape, shape.unit)
+        patches, descriptors = shape.patches(), shape.descriptors()
+        began = time.perf_counter()
+        soft = opened.soft_map(descriptors, patches)
+        seconds.append(time.perf_counter() - began)
+        truth, other = _truth(example, opened.mirror)
+        maps = {"": soft.query_to_reference}
+        rough.append(smoothness(maps[""], query, reference))
+        if method != "none":
+            maps["refined"] = refine(soft, query, reference, method, reference_basis=base).query_to_reference
+            rough_refined.append(smoothness(maps["refined"], query, reference))
+        for key, point_map in maps.items():
+            results[key].append(evaluate_map(point_map, truth, distances, name=shape.name))
+            if other is not None:
+                symmetric = evaluate_map(point_map, truth, distances, mirrored_truth=other, name=shape.name)
+                results[f"{key} symmetric".strip()].append(symmetric)
+        if keep:
+            last = results["refined"][-1] if results["refined"] else None
+            keep(Matched(shape.name, example, soft, maps.get("refined"), results[""][-1], last))
+    report = evaluation_report(
+        results[""],
+        distances.normalisation,
+        symmetric=results["symmetric"] or None,
+        refined=results["refined"] or None,
+        refined_symmetric=results["refined symmetric"] or None,
+    )
+    report["smoothness"] = float(np.mean(rough))
+    if "refined" in report:
+        report["refined"]["smoothness"] = float(np.mean(rough_refined))
+    return report | {"refinement": method, "seconds_per_shape": float(np.mean(seconds))}, failures
+
+
+def refinement_method(name: str) -> RefineMethod:
+    """The refinement of a name; `auto` is ZoomOut."""
+    known: dict[str, RefineMethod] = {"none": "none", "fm": "fm", "zoomout": "zoomout", "auto": "zoomout"}
+    if name not in known:
+        raise InputError(f"Unknown refinement '{name}': use none, fm, zoomout or auto.")
+    return known[name]
+
+
+def _pairs(surface: Surface, method: str) -> int:
+    return min(EIGENFUNCTIONS[method], len(surface.vertices) - 1)
+
+
+def _truth(
+    example: Example, mirror: IntArray | None
+) -> tuple[IntArray | BarycentricTruth, IntArray | BarycentricTruth | None]:
+    """Truth of a shape, and the truth on the other side where that is known."""
+    truth: IntArray | BarycentricTruth = example.labels
+    if example.truth is not None:
+        truth = BarycentricTruth(example.truth.face, example.truth.weights)
+    if example.mirrored is not None:
+        return truth, example.mirrored
+    return truth, mirrored(example.labels, mirror) if mirror is not None else None

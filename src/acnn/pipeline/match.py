@@ -1,0 +1,155 @@
+"""Matching files: a shape to the reference of a run, or to another shape through it."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acnn.correspondence import SoftMap, query_to_target_through, refine
+from acnn.descriptors.settings import describe_surface
+from acnn.patches import build_patches, cached_patches
+from acnn.pipeline.evaluate_run import refinement_method
+from acnn.pipeline.run import Run, open_run
+from acnn.shapes import Mesh, load, save
+from acnn.shapes.formats.files import write_whole
+from acnn.shapes.shape import FloatArray, IntArray, Shape
+from acnn.surface import Surface, surface_of
+from acnn.surface.rows import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeMatch:
+    """A shape matched to the reference.
+
+    - shape, surface: as loaded, and in run units
+    - soft_map: what the network says
+    - query_to_reference: (n,) the map, refined where asked for
+    - confidence: (n,) of the network
+    - facts: about the refinement
+    """
+
+    shape: Shape
+    surface: Surface
+    soft_map: SoftMap
+    query_to_reference: IntArray
+    confidence: FloatArray
+    facts: dict[str, Any]
+
+
+def match_shape(
+    shape: Shape,
+    run: Run,
+    *,
+    refinement: str = "auto",
+    unit: float | None = None,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> ShapeMatch:
+    """Match a mesh or a cloud to the reference of a run.
+
+    Parameters
+    - shape: as `load` returns it
+    - run: the network
+    - refinement: `none`, `fm`, `zoomout` or `auto`
+    - unit: length of one run unit in the shape's coordinates; None is its own geodesic diameter / 200
+    - cache: whether operators are looked for and kept in the cache
+    - progress: called with (done, in all) while the operators are computed
+    """
+    method = refinement_method(refinement)
+    make = cached_patches if cache else build_patches
+    patches = make(shape, run.config.patches, unit=unit, progress=progress)
+    surface = surface_of(shape, patches.unit)
+    soft = run.soft_map(describe_surface(surface, run.config.descriptors, shape=shape), patches)
+    refined = refine(soft, surface, surface_of(run.reference, run.facts.get("unit")), method)
+    return ShapeMatch(shape, surface, soft, refined.query_to_reference, soft.confidence, refined.facts)
+
+
+def match_files(
+    a: Path,
+    b: Path | None,
+    run: Run | Path | str,
+    out: Path,
+    *,
+    refinement: str = "auto",
+    unit: float | None = None,
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Match shape A to the reference, or to shape B through it, and write the result.
+
+    Files: `query_to_reference.txt`, or `a_to_b.txt`: on line i the vertex that matches vertex i of A's file, both
+    counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; `confidence.txt`;
+    `map.npz` with all arrays; and the shapes in corresponding colours.
+
+    Returns facts about the match.
+    """
+    opened = run if isinstance(run, Run) else open_run(run)
+    shape = load(a)
+    target = load(b) if b is not None else None
+    arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
+    first = match_shape(shape, opened, **arguments)
+    out.mkdir(parents=True, exist_ok=True)
+    colors = _position_colors(opened.reference.vertices)
+    facts: dict[str, Any] = {
+        "vertices": len(shape.vertices),
+        "mean_confidence": float(first.confidence.mean()),
+        "refinement": first.facts,
+    }
+    arrays: dict[str, Any] = {"query_to_reference": first.query_to_reference, "confidence": first.confidence}
+    if target is None:
+        name = "query_to_reference"
+        matched = first.query_to_reference
+        save(Mesh(opened.reference.vertices, opened.reference.faces, colors), out / "reference.ply")
+    else:
+        second = match_shape(target, opened, **arguments)
+        name = "a_to_b"
+        matched = query_to_target_through(
+            first.query_to_reference,
+            second.query_to_reference,
+            surface_of(opened.reference, opened.facts.get("unit")),
+            second.confidence,
+        )
+        # Directly between the two shapes, the steps that the reference's vertices leave are mended.
+        method = refinement_method(refinement)
+        matched = refine(matched, first.surface, second.surface, method, confidence=first.confidence).query_to_reference
+        arrays |= {"a_to_b": matched, "b_to_reference": second.query_to_reference}
+        facts |= {"target_vertices": len(target.vertices), "target_mean_confidence": float(second.confidence.mean())}
+        colors_b = colors[second.query_to_reference]
+        save(replace(target, colors=colors_b), out / "b.ply")
+        colors = colors_b
+        matched = _numbered_as_file(matched, target)
+    save(replace(shape, colors=colors[arrays[name]]), out / "a.ply")
+    _write_lines(out / f"{name}.txt", _rows_of_file(matched, shape, -1), "%d")
+    _write_lines(out / "confidence.txt", _rows_of_file(first.confidence, shape, 0.0), "%.6f")
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_whole(out / "map.npz", buffer.getvalue())
+    return facts | {"map": str(out / f"{name}.txt"), "out": str(out)}
+
+
+def _rows_of_file(values: Any, shape: Shape, missing: float) -> Any:
+    """One value for each vertex of the shape's file."""
+    if shape.source is None:
+        return values
+    place = shape.source.from_file
+    return np.where(place >= 0, np.asarray(values)[place], missing)
+
+
+def _numbered_as_file(vertices: IntArray, shape: Shape) -> IntArray:
+    """Vertices of a shape as they are numbered in its file."""
+    return vertices if shape.source is None else shape.source.to_file[vertices]
+
+
+def _write_lines(path: Path, values: Any, form: str) -> None:
+    write_whole(path, "".join(form % value + "\n" for value in values).encode())
+
+
+def _position_colors(vertices: FloatArray) -> Any:
+    """RGBA for each vertex from where it is: the box around the shape spans the colours."""
+    low, high = vertices.min(axis=0), vertices.max(axis=0)
+    share = (vertices - low) / np.maximum(high - low, 1e-300)
+    return np.concatenate([np.round(40 + 200 * share), np.full((len(vertices), 1), 255)], axis=1).astype(np.uint8)

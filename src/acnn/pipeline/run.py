@@ -1,0 +1,78 @@
+"""A run: the folder that training leaves behind, and all that is needed to use the network in it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from acnn.array_files import read_arrays, write_arrays
+from acnn.correspondence import SoftMap, soft_map_from_features
+from acnn.datasets.collection import Dataset
+from acnn.errors import InputError
+from acnn.network import AcnnModel, Patches, load_model
+from acnn.patches.operator import PatchOperator
+from acnn.shapes import Mesh
+from acnn.shapes.formats.files import write_whole
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.training.config import RunConfig
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trained network with what belongs to it.
+
+    - folder: `model.safetensors`, `reference.safetensors`, `config.toml`, `run.json`, `log.jsonl`, ...
+    - model: in evaluation mode
+    - config: the settings it was trained with
+    - reference: the mesh whose vertices are the labels
+    - mirror: (m,) the reference vertex on the other side of each, or None
+    - facts: `data`, `train`, `validation`, `unit`, ...
+    """
+
+    folder: Path
+    model: AcnnModel
+    config: RunConfig
+    reference: Mesh
+    mirror: IntArray | None
+    facts: dict[str, Any]
+
+    @torch.no_grad()
+    def soft_map(self, descriptors: FloatArray, patches: PatchOperator, k: int = 16) -> SoftMap:
+        """The k most probable reference vertices of every vertex of a shape."""
+        self.model.eval()
+        features = self.model.features(torch.from_numpy(np.array(descriptors, dtype=np.float32)), Patches.of(patches))
+        classifier = self.model.classifier
+        return soft_map_from_features(features, classifier.weight, classifier.bias, k)
+
+
+def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str, Any]) -> None:
+    """Write what a run knows before training: its settings, its reference and where its data came from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {"vertices": dataset.reference.vertices, "faces": dataset.reference.faces}
+    if dataset.mirror is not None:
+        arrays["mirror"] = dataset.mirror
+    write_arrays(folder / "reference.safetensors", arrays)
+    write_whole(folder / "config.toml", str(config).encode())
+    write_whole(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
+
+
+def open_run(folder: Path | str) -> Run:
+    """Open a run's folder. Raises InputError with what is missing."""
+    folder = Path(folder)
+    if not (folder / "model.safetensors").is_file():
+        hint = "It was stopped before the first model was saved." if (folder / "run.json").exists() else ""
+        raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}".rstrip())
+    model, metadata = load_model(folder / "model.safetensors")
+    arrays, _ = read_arrays(folder / "reference.safetensors")
+    try:
+        facts = json.loads((folder / "run.json").read_text())
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder / 'run.json'}: cannot be read: {error}") from None
+    reference = Mesh(arrays["vertices"], arrays["faces"])
+    config = RunConfig.from_dict(metadata["config"], str(folder))
+    return Run(folder, model, config, reference, arrays.get("mirror"), facts)

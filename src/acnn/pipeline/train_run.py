@@ -1,0 +1,92 @@
+"""From a dataset to a run: prepare, then train."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from acnn.datasets import open_dataset
+from acnn.datasets.collection import Dataset
+from acnn.errors import InputError
+from acnn.pipeline.prepare import Failure, prepare
+from acnn.pipeline.run import write_run
+from acnn.surface.rows import Progress
+from acnn.training.config import RunConfig
+from acnn.training.loop import Report, train
+
+
+def train_run(
+    data: str | Path | Dataset,
+    out: Path,
+    config: RunConfig,
+    *,
+    train_list: str | None = None,
+    val_list: str | None = None,
+    resume: bool = False,
+    workers: int = 1,
+    preparing: Progress | None = None,
+    report: Report | None = None,
+) -> tuple[dict[str, Any], list[Failure]]:
+    """Prepare a dataset and train a network on it.
+
+    Parameters
+    - data: as for `open_dataset`, or a dataset
+    - out: folder of the run
+    - config: all settings
+    - train_list, val_list: shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none
+    - resume: go on where the folder's last checkpoint is
+    - workers: processes that prepare
+    - preparing: called with (done, in all) while preparing
+    - report: called after each step
+
+    Returns the facts of the run, and the shapes that failed to be prepared.
+    """
+    if (out / "run.json").exists() and not resume:
+        raise InputError(f"{out}: there is a run already. Go on with --resume, or train into another folder.")
+    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    if train_list is None:
+        marked = any(sample.split == "train" for sample in dataset.samples)
+        train_list = "train" if marked else "all"
+    training = dataset.select(train_list)
+    names = {sample.name for sample in training.samples}
+    validation = dataset.select(val_list) if val_list else None
+    if validation is not None:
+        names -= {sample.name for sample in validation.samples}
+    began = time.perf_counter()
+    wanted = [*sorted(names), *([s.name for s in validation.samples] if validation else [])]
+    prepared, failures = prepare(
+        dataset, config.descriptors, config.patches, samples=wanted, workers=workers, progress=preparing
+    )
+    if not any(shape.name in names for shape in prepared):
+        why = f" The first: {failures[0].item}: {failures[0].why}" if failures else ""
+        raise InputError(f"None of the training shapes could be prepared.{why}")
+    facts: dict[str, Any] = {
+        "data": str(data) if not isinstance(data, Dataset) else dataset.name,
+        "train": [shape.name for shape in prepared if shape.name in names],
+        "validation": [shape.name for shape in prepared if shape.name not in names],
+        "unit": dataset.unit,
+        "seconds_preparing": time.perf_counter() - began,
+    }
+    write_run(out, dataset, config, facts)
+    last: dict[str, Any] = {}
+
+    def remember(step: dict[str, Any]) -> None:
+        last.update(step)
+        if report:
+            report(step)
+
+    train(
+        [shape for shape in prepared if shape.name in names],
+        len(dataset.reference.vertices),
+        config,
+        out,
+        validation=[shape for shape in prepared if shape.name not in names],
+        resume=resume,
+        report=remember,
+        metadata={"data": facts["data"]},
+    )
+    facts |= {key: last[key] for key in ("step", "epoch", "loss", "accuracy", "validation_exact") if key in last}
+    facts["seconds_training"] = last.get("seconds", 0.0)
+    write_run(out, dataset, config, facts)
+    return facts, failures

@@ -1,0 +1,65 @@
+"""Checkpoints: all that a run needs to go on as if it had never stopped, in files that cannot run code."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from acnn.array_files import read_arrays, write_arrays
+from acnn.errors import InputError
+from acnn.network import AcnnModel
+
+
+@dataclass
+class Progress:
+    """How far a run has come.
+
+    - step: steps done
+    - seconds: time spent training
+    - best: best validation so far (share of exact matches), -1 before the first
+    - best_step: when
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    best: float = -1.0
+    best_step: int = 0
+
+
+def write_checkpoint(
+    path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, progress: Progress, config: dict[str, Any]
+) -> None:
+    """Write model, optimiser and progress to one file, whole or not at all."""
+    arrays = {f"model.{name}": tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
+    for index, state in optimiser.state_dict()["state"].items():
+        arrays |= {f"optimiser.{index}.{key}": torch.as_tensor(value).cpu().numpy() for key, value in state.items()}
+    about = {"progress": asdict(progress), "config": config, "model": model.config}
+    write_arrays(path, arrays, {"checkpoint": json.dumps(about)})
+
+
+def read_checkpoint(path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, config: dict[str, Any]) -> Progress:
+    """Put model and optimiser into the state of a checkpoint.
+
+    Raises InputError where the file is damaged, or belongs to a run with another configuration.
+    """
+    arrays, header = read_arrays(path)
+    about = json.loads(header["checkpoint"])
+    if about["model"] != model.config or about["config"] != config:
+        raise InputError(
+            f"{path}: belongs to a run with other settings. Resume with the settings that it was started with, or "
+            "train into another folder."
+        )
+    tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
+    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimiser."):
+            _, index, key = name.split(".", 2)
+            state.setdefault(int(index), {})[key] = tensor
+    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+    return Progress(**about["progress"])

@@ -1,0 +1,187 @@
+"""Everything that a training run depends on, as one record that round-trips through a readable file."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import asdict, dataclass, field, fields, replace
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from acnn.descriptors.settings import DescriptorSettings
+from acnn.errors import InputError
+from acnn.patches.settings import PatchSettings
+
+Schedule = Literal["constant", "one-cycle"]
+
+
+@dataclass(frozen=True)
+class TrainSettings:
+    """The network and how it is trained.
+
+    - architecture: see `acnn.network.Architecture`
+    - angular_max: the maximum over rotations of the filters, as in the authors' released code
+    - epochs: passes over the training shapes
+    - minutes: train for this long instead; 0 is off. Passed time, not passed epochs, then drives the schedule
+    - learning_rate: largest of the schedule
+    - schedule: `constant`, or `one-cycle` (up to the largest rate over the first 30 %, then down to nothing)
+    - weight_decay: decoupled, as in AdamW
+    - l2: added to the loss, as in the released code
+    - loss_vertices: how many random vertices of a shape enter the loss at each step; 0 is all
+    - label_smoothing: share of the target spread over all vertices
+    - shapes_per_step: gradients are averaged over this many shapes (over all processes together)
+    - validate_every: epochs between validations and checkpoints
+    - seed: of everything random
+    """
+
+    architecture: str = "FC64+IC64+IC128+IC256+FC1024+FC512+Softmax"
+    angular_max: bool = False
+    epochs: int = 30
+    minutes: float = 0.0
+    learning_rate: float = 1e-3
+    schedule: Schedule = "constant"
+    weight_decay: float = 0.0
+    l2: float = 0.0
+    loss_vertices: int = 0
+    label_smoothing: float = 0.0
+    shapes_per_step: int = 1
+    validate_every: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.schedule not in ("constant", "one-cycle"):
+            raise InputError(f"Unknown schedule '{self.schedule}': use 'constant' or 'one-cycle'.")
+        for name in ("epochs", "shapes_per_step", "validate_every"):
+            if getattr(self, name) < 1:
+                raise InputError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
+        for name in ("minutes", "learning_rate", "weight_decay", "l2", "loss_vertices", "label_smoothing"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Settings of a run: of the operators, of the descriptors, and of the training.
+
+    - preset: the name it started from
+    - patches, descriptors, train: the sections of the file
+    """
+
+    preset: str = ""
+    patches: PatchSettings = field(default_factory=PatchSettings)
+    descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
+    train: TrainSettings = field(default_factory=TrainSettings)
+
+    def with_changes(self, changes: dict[str, Any]) -> RunConfig:
+        """The same with some keys changed, `section.key` or just `key` where only one section has it.
+
+        Values may be text as typed on a command line: `8`, `3,6,24`, `true`.
+        """
+        config = self
+        for key, value in changes.items():
+            section, name = _find(key)
+            part = getattr(config, section)
+            config = replace(config, **{section: replace(part, **{name: _parse(value, getattr(part, name), key)})})
+        return config
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, one dictionary a section."""
+        return {
+            "preset": self.preset,
+            "patches": self.patches.as_dict(),
+            "descriptors": self.descriptors.as_dict(),
+            "train": asdict(self.train),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], where: str = "the configuration") -> RunConfig:
+        """The record that `as_dict` gave. Raises InputError naming a key that is not known."""
+        config = cls(preset=str(values.get("preset", "")))
+        for section, content in values.items():
+            if section == "preset":
+                continue
+            if section not in _SECTIONS or not isinstance(content, dict):
+                raise InputError(f"{where}: there is no section '{section}'; known are {', '.join(_SECTIONS)}.")
+            for key in content:
+                if key not in {f.name for f in fields(getattr(config, section))}:
+                    raise InputError(f"{where}: section '{section}' has no key '{key}'.")
+            try:
+                config = replace(config, **{section: replace(getattr(config, section), **content)})
+            except TypeError as error:
+                raise InputError(f"{where}: section '{section}': {error}") from None
+        return config
+
+    def __str__(self) -> str:
+        """The record as TOML, which `read_config` reads."""
+        lines = [f'preset = "{self.preset}"'] if self.preset else []
+        for section, content in self.as_dict().items():
+            if section != "preset":
+                lines += ["", f"[{section}]"] + [f"{key} = {_toml(value)}" for key, value in content.items()]
+        return "\n".join(lines).lstrip("\n") + "\n"
+
+
+_SECTIONS: dict[str, type] = {"patches": PatchSettings, "descriptors": DescriptorSettings, "train": TrainSettings}
+
+
+def read_config(path: Path) -> RunConfig:
+    """Read a configuration from a TOML file."""
+    try:
+        return RunConfig.from_dict(tomllib.loads(path.read_text()), str(path))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{path}: the configuration cannot be read: {error}") from None
+
+
+def presets() -> list[str]:
+    """Names of the presets."""
+    folder = resources.files("acnn.training") / "presets"
+    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def preset_config(name: str) -> RunConfig:
+    """The preset of a name, or the configuration in a file of that name."""
+    if name not in presets():
+        if name.endswith(".toml") and Path(name).is_file():
+            return read_config(Path(name))
+        raise InputError(f"There is no preset '{name}'; there are {', '.join(presets())}, or give a .toml file.")
+    text = (resources.files("acnn.training") / "presets" / f"{name}.toml").read_text()
+    return replace(RunConfig.from_dict(tomllib.loads(text), f"preset {name}"), preset=name)
+
+
+def _find(key: str) -> tuple[str, str]:
+    """Section and name of a key."""
+    section, _, name = key.rpartition(".")
+    found = [s for s, kind in _SECTIONS.items() if name in {f.name for f in fields(kind)} and section in ("", s)]
+    if len(found) == 1:
+        return found[0], name
+    if found:
+        raise InputError(f"Setting '{key}' is in several sections: write {' or '.join(f'{s}.{name}' for s in found)}.")
+    known = ", ".join(sorted({f.name for kind in _SECTIONS.values() for f in fields(kind)}))
+    raise InputError(f"There is no setting '{key}'. Known are: {known}.")
+
+
+def _parse(value: Any, before: Any, key: str) -> Any:
+    """Text as a value of the type that the setting has."""
+    if not isinstance(value, str):
+        return value
+    try:
+        if isinstance(before, bool):
+            return {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}[value.lower()]
+        if isinstance(before, int):
+            return int(value)
+        if isinstance(before, float):
+            return float(value)
+        if isinstance(before, tuple):
+            return tuple(type(before[0])(part) for part in value.split(","))
+        return value
+    except (KeyError, ValueError):
+        raise InputError(f"Setting '{key}': '{value}' is not of the right kind; it is {before!r} now.") from None
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return repr(value)

@@ -1,0 +1,265 @@
+"""The training loop.
+
+Whatever is random at a step is drawn from the seed and the step's number alone, so that a run which was stopped and
+resumed from its checkpoint takes exactly the steps that it would have taken.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from acnn.errors import InputError
+from acnn.network import AcnnModel, Patches, save_model
+from acnn.patches.operator import PatchOperator
+from acnn.training.checkpoint import Progress, read_checkpoint, write_checkpoint
+from acnn.training.config import RunConfig, TrainSettings
+from acnn.training.processes import Processes
+
+
+class TrainingShape(Protocol):
+    """What training needs of a shape."""
+
+    @property
+    def name(self) -> str:
+        """Unique among the shapes."""
+
+    @property
+    def labels(self) -> NDArray[np.int32]:
+        """(n,) reference vertices, -1 where unknown."""
+
+    def patches(self) -> PatchOperator:
+        """Its patch operator."""
+
+    def descriptors(self) -> NDArray[np.float32]:
+        """(n, p)."""
+
+
+Report = Callable[[dict[str, Any]], None]
+"""Called after each step with `step, steps, epoch, loss, accuracy, seconds, seconds_left` and what else is known."""
+
+
+def train(
+    shapes: Sequence[TrainingShape],
+    classes: int,
+    config: RunConfig,
+    folder: Path,
+    *,
+    validation: Sequence[TrainingShape] = (),
+    resume: bool = False,
+    report: Report | None = None,
+    metadata: dict[str, Any] | None = None,
+) -> AcnnModel:
+    """Train a network to label vertices with those of the reference, and leave the run in a folder.
+
+    Files: `model.safetensors`, the best by validation (the last where there is none); `checkpoint.safetensors`;
+    `log.jsonl`, one line for each step and validation; and `tensorboard/` where TensorBoard is installed.
+
+    Parameters
+    - shapes: to train on; vertices labelled -1 do not count
+    - classes: vertices m of the reference
+    - config: all settings
+    - folder: of the run
+    - validation: shapes that choose the best model
+    - resume: go on from the folder's checkpoint
+    - report: called after each step
+    - metadata: kept in the model's file
+    """
+    settings = config.train
+    if not shapes:
+        raise InputError("There is no shape to train on.")
+    processes = Processes()
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    torch.manual_seed(settings.seed)
+    p = shapes[0].descriptors().shape[1]
+    model = AcnnModel(
+        settings.architecture, p, classes, config.patches.angles, len(config.patches.scales), settings.angular_max
+    )
+    model.standardise_input(*_statistics(shapes))
+    optimiser = torch.optim.AdamW(
+        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.999)
+    )
+    progress = Progress()
+    checkpoint = folder / "checkpoint.safetensors"
+    identity = config.as_dict() | {"shapes": [shape.name for shape in shapes]}
+    if resume and checkpoint.exists():
+        progress = read_checkpoint(checkpoint, model, optimiser, identity)
+    log = _Log(folder / "log.jsonl", progress.step, active=processes.rank == 0)
+    per_epoch = math.ceil(len(shapes) / settings.shapes_per_step)
+    steps = per_epoch * settings.epochs
+    began = time.perf_counter() - progress.seconds
+
+    def part_done() -> float:
+        if settings.minutes:
+            return (time.perf_counter() - began) / (60 * settings.minutes)
+        return progress.step / steps
+
+    while part_done() < 1.0:
+        share = processes.agreed(part_done())
+        rate = learning_rate(settings, share)
+        for group in optimiser.param_groups:
+            group["lr"] = rate
+        epoch, within = divmod(progress.step, per_epoch)
+        order = np.random.default_rng([settings.seed, epoch]).permutation(len(shapes))
+        chosen = order[within * settings.shapes_per_step : (within + 1) * settings.shapes_per_step]
+        loss, accuracy = _step(model, optimiser, shapes, chosen, settings, progress.step, processes)
+        progress.step += 1
+        progress.seconds = time.perf_counter() - began
+        if not math.isfinite(loss):
+            raise InputError(
+                f"The loss is {loss} at step {progress.step}: train again with a lower rate than "
+                f"{settings.learning_rate:g} (--set learning_rate=...)."
+            )
+        done = max(part_done(), 1e-9)
+        facts = {
+            "step": progress.step,
+            "steps": None if settings.minutes else steps,
+            "epoch": epoch,
+            "loss": loss,
+            "accuracy": accuracy,
+            "learning_rate": rate,
+            "seconds": progress.seconds,
+            "seconds_left": max(0.0, progress.seconds * (1 / done - 1)),
+        }
+        finished = part_done() >= 1.0
+        if finished or (progress.step % per_epoch == 0 and (progress.step // per_epoch) % settings.validate_every == 0):
+            processes.average_buffers(model)
+            if validation:
+                exact = validate(model, validation)
+                facts["validation_exact"] = exact
+                if exact > progress.best:
+                    progress.best, progress.best_step = exact, progress.step
+                    if processes.rank == 0:
+                        save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
+            if processes.rank == 0:
+                write_checkpoint(checkpoint, model, optimiser, progress, identity)
+        log.write(facts)
+        if report:
+            report(facts)
+        if processes.agreed(float(finished)):
+            break
+    if processes.rank == 0 and (not validation or not (folder / "model.safetensors").exists()):
+        save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
+    return model
+
+
+def learning_rate(settings: TrainSettings, share: float) -> float:
+    """The rate after a share of the training: constant, or a cosine up over 30 % and down to nothing."""
+    if settings.schedule == "constant":
+        return settings.learning_rate
+    warm = 0.3
+    if share < warm:
+        return settings.learning_rate * (0.04 + 0.96 * 0.5 * (1 - math.cos(math.pi * share / warm)))
+    return settings.learning_rate * (1e-4 + 0.5 * (1 + math.cos(math.pi * min(1.0, (share - warm) / (1 - warm)))))
+
+
+@torch.no_grad()
+def validate(model: AcnnModel, shapes: Sequence[TrainingShape]) -> float:
+    """Share of labelled vertices whose most probable vertex is the right one, averaged over shapes."""
+    model.eval()
+    shares = []
+    for shape in shapes:
+        features = model.features(torch.from_numpy(np.array(shape.descriptors())), Patches.of(shape.patches()))
+        labels = torch.from_numpy(np.array(shape.labels, dtype=np.int64))
+        right = 0
+        for block in torch.arange(len(labels)).split(2048):
+            right += int((model.classifier(features[block]).argmax(dim=1) == labels[block]).sum())
+        shares.append(right / max(1, int((labels >= 0).sum())))
+    return float(np.mean(shares))
+
+
+def _step(
+    model: AcnnModel,
+    optimiser: torch.optim.Optimizer,
+    shapes: Sequence[TrainingShape],
+    chosen: NDArray[np.int64],
+    settings: TrainSettings,
+    step: int,
+    processes: Processes,
+) -> tuple[float, float]:
+    """One step on some shapes, shared out over processes; returns loss and accuracy, averaged over the shapes."""
+    model.train()
+    optimiser.zero_grad(set_to_none=True)
+    total, right = 0.0, 0.0
+    for place, index in enumerate(chosen):
+        if place % processes.count != processes.rank:
+            continue
+        shape = shapes[int(index)]
+        rng = np.random.default_rng([settings.seed, step, place])
+        torch.manual_seed(int(rng.integers(2**62)))  # dropout
+        known = np.flatnonzero(shape.labels >= 0)
+        if settings.loss_vertices and settings.loss_vertices < len(known):
+            known = np.sort(rng.choice(known, settings.loss_vertices, replace=False))
+        rows = torch.from_numpy(known)
+        labels = torch.from_numpy(np.array(shape.labels[known], dtype=np.int64))
+        logits = model(torch.from_numpy(np.array(shape.descriptors())), Patches.of(shape.patches()), rows)
+        loss = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=settings.label_smoothing)
+        if settings.l2:
+            loss = loss + settings.l2 * sum((w**2).sum() for w in model.parameters() if w.ndim > 1)
+        (loss / len(chosen)).backward()
+        total += float(loss.detach()) / len(chosen)
+        right += float((logits.detach().argmax(dim=1) == labels).float().mean()) / len(chosen)
+    processes.sum_gradients(model)
+    optimiser.step()
+    return processes.sum(total), processes.sum(right)
+
+
+def _statistics(shapes: Sequence[TrainingShape]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Mean and standard deviation of the descriptors over (up to 32 of) the shapes."""
+    some = [np.asarray(shapes[i].descriptors(), dtype=np.float64) for i in range(0, len(shapes), -(-len(shapes) // 32))]
+    count = sum(len(d) for d in some)
+    mean = sum(d.sum(axis=0) for d in some) / count
+    variance = sum(((d - mean) ** 2).sum(axis=0) for d in some) / count
+    # One scale for all columns: bins that are nearly always empty must not be blown up to the size of the others.
+    return torch.from_numpy(mean.astype(np.float32)), torch.full((len(mean),), float(np.sqrt(variance.mean())))
+
+
+def _about(config: RunConfig, metadata: dict[str, Any] | None, progress: Progress) -> dict[str, Any]:
+    return {"config": config.as_dict(), "progress": asdict(progress), **(metadata or {})}
+
+
+class _Log:
+    """One JSON object a line; lines of steps that will be taken again after resuming are dropped."""
+
+    def __init__(self, path: Path, step: int, active: bool) -> None:
+        self.path, self.active = path, active
+        self.board = _tensorboard(path.parent / "tensorboard", step) if active else None
+        if active:
+            lines = path.read_text().splitlines() if step and path.exists() else []
+            kept = [line for line in lines if _step_of(line) <= step]
+            path.write_text("".join(line + "\n" for line in kept))
+
+    def write(self, facts: dict[str, Any]) -> None:
+        if self.active:
+            with self.path.open("a") as stream:
+                stream.write(json.dumps(facts) + "\n")
+        if self.board is not None:
+            for name in ("loss", "accuracy", "learning_rate", "validation_exact"):
+                if name in facts:
+                    self.board.add_scalar(name, facts[name], facts["step"])
+            self.board.flush()
+
+
+def _tensorboard(folder: Path, step: int) -> Any:
+    """A TensorBoard writer where TensorBoard is installed (extra `log`), else None."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder), purge_step=step + 1)
+
+
+def _step_of(line: str) -> float:
+    try:
+        return float(json.loads(line)["step"])
+    except (ValueError, KeyError):  # the last line of a run that was killed while writing it
+        return math.inf

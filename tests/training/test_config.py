@@ -1,0 +1,58 @@
+import pytest
+
+from acnn.errors import InputError
+from acnn.training import RunConfig, preset_config, presets, read_config
+
+
+@pytest.mark.parametrize("name", presets())
+def test_every_preset_is_read_and_round_trips_through_a_file(name, tmp_path):
+    config = preset_config(name)
+    (tmp_path / "c.toml").write_text(str(config))
+    assert read_config(tmp_path / "c.toml") == config
+    assert RunConfig.from_dict(config.as_dict()) == config
+    assert config.preset == name
+
+
+def test_the_papers_preset_is_the_papers_network():
+    config = preset_config("paper-faust")
+    assert config.train.architecture == "FC64+IC64+IC128+IC256+FC1024+FC512+Softmax"
+    assert (config.patches.angles, config.patches.alpha) == (16, 100.0)
+    assert (config.train.learning_rate, config.train.schedule) == (1e-3, "constant")
+
+
+def test_settings_are_changed_by_name_from_text():
+    config = preset_config("quick").with_changes(
+        {"train.epochs": "3", "scales": "3,6,24", "area_weighted": "false", "alpha": "10", "kinds": "shot,wks"}
+    )
+    assert config.train.epochs == 3
+    assert config.patches.scales == (3.0, 6.0, 24.0)
+    assert config.descriptors.area_weighted is False
+    assert config.patches.alpha == 10.0
+    assert config.descriptors.kinds == ("shot", "wks")
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"colour": "red"}, "colour"),
+        ({"eigenpairs": "5"}, "descriptors.eigenpairs"),
+        ({"epochs": "many"}, "many"),
+        ({"epochs": "0"}, "at least 1"),
+        ({"schedule": "wild"}, "wild"),
+        ({"area_weighted": "maybe"}, "maybe"),
+    ],
+)
+def test_bad_settings_are_named(changes, word):
+    with pytest.raises(InputError, match=word):
+        preset_config("quick").with_changes(changes)
+
+
+def test_unknown_presets_files_and_keys_are_named(tmp_path):
+    with pytest.raises(InputError, match="paper-faust"):
+        preset_config("nonsense")
+    (tmp_path / "bad.toml").write_text("[train]\nlearning = 3\n")
+    with pytest.raises(InputError, match="'learning'"):
+        preset_config(str(tmp_path / "bad.toml"))
+    (tmp_path / "worse.toml").write_text("[train\n")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_config(tmp_path / "worse.toml")

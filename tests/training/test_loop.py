@@ -1,0 +1,160 @@
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from analytic import bumpy
+
+from acnn.errors import InputError
+from acnn.patches import PatchSettings, build_patches
+from acnn.shapes import Mesh
+from acnn.training import RunConfig, TrainSettings
+from acnn.training.loop import learning_rate, train, validate
+
+PATCHES = PatchSettings(angles=2, scales=(6.0, 24.0))
+SETTINGS = TrainSettings(
+    architecture="FC8+IC8+BN+DO(0.2)+Softmax", epochs=3, learning_rate=5e-3, loss_vertices=100, schedule="one-cycle"
+)
+
+
+@dataclass(frozen=True)
+class Shape:
+    name: str
+    operator: object
+    features: np.ndarray
+    labels: np.ndarray
+
+    def patches(self):
+        return self.operator
+
+    def descriptors(self):
+        return self.features
+
+
+def shapes(count=4):
+    mesh = bumpy(2)
+    found = []
+    for i in range(count):
+        bent = Mesh(mesh.vertices * [1, 1 + 0.1 * i, 1], mesh.faces)
+        features = np.random.default_rng(i).normal(bent.vertices, 0.05).astype(np.float32)
+        found.append(Shape(f"s{i}", build_patches(bent, PATCHES), features, np.arange(162, dtype=np.int32)))
+    return found
+
+
+@pytest.fixture(scope="module")
+def some():
+    return shapes()
+
+
+def config(**changes):
+    return RunConfig(patches=PATCHES, train=TrainSettings(**{**SETTINGS.__dict__, **changes}))
+
+
+def weights(model):
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def same(a, b):
+    return all(torch.equal(a[name], b[name]) for name in a)
+
+
+class Killed(Exception):
+    pass
+
+
+def test_training_learns_and_the_best_by_validation_is_kept(some, tmp_path):
+    model = train(some[:3], 162, config(epochs=60, loss_vertices=0), tmp_path, validation=some[3:])
+    assert validate(model, some[:3]) > 0.3
+    assert {p.name for p in tmp_path.iterdir()} == {"model.safetensors", "checkpoint.safetensors", "log.jsonl"}
+
+
+def test_killed_at_five_steps_and_resumed_each_time_the_weights_are_the_same(some, tmp_path):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    whole = weights(train(some, 162, config(), tmp_path / "whole"))
+    for last in (1, 3, 6, 7, 11):
+
+        def stop(step, last=last):
+            if step["step"] >= last:
+                raise Killed
+
+        with pytest.raises(Killed):
+            train(some, 162, config(), tmp_path / "parts", resume=True, report=stop)
+    parts = weights(train(some, 162, config(), tmp_path / "parts", resume=True))
+    assert same(whole, parts)
+    lines = [(tmp_path / run / "log.jsonl").read_text().count("\n") for run in ("whole", "parts")]
+    assert lines == [12, 12]
+
+
+def test_another_seed_gives_other_weights(some, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    first = weights(train(some, 162, config(epochs=1), tmp_path / "a"))
+    assert not same(first, weights(train(some, 162, config(epochs=1, seed=1), tmp_path / "b")))
+
+
+def test_a_run_by_minutes_ends_and_resumes(some, tmp_path):
+    train(some, 162, config(minutes=0.01), tmp_path)
+    train(some, 162, config(minutes=0.01), tmp_path, resume=True)
+    assert (tmp_path / "model.safetensors").exists()
+
+
+def test_a_checkpoint_of_other_settings_is_refused(some, tmp_path):
+    train(some, 162, config(epochs=1), tmp_path)
+    with pytest.raises(InputError, match="other settings"):
+        train(some, 162, config(epochs=1, learning_rate=1e-4), tmp_path, resume=True)
+    data = bytearray((tmp_path / "checkpoint.safetensors").read_bytes())
+    data[-100] ^= 1
+    (tmp_path / "checkpoint.safetensors").write_bytes(data)
+    with pytest.raises(InputError):
+        train(some, 162, config(epochs=1), tmp_path, resume=True)
+
+
+def test_vertices_without_a_label_do_not_count(some, tmp_path):
+    blind = [Shape(s.name, s.operator, s.features, np.where(np.arange(162) < 5, s.labels, -1)) for s in some]
+    model = train(blind, 162, config(epochs=40), tmp_path)
+    logits = model.classifier.bias.detach()
+    assert logits[:5].mean() > logits[5:].mean()
+
+
+def test_schedules():
+    cycle = TrainSettings(schedule="one-cycle", learning_rate=1.0)
+    rates = [learning_rate(cycle, share) for share in (0.0, 0.15, 0.3, 0.65, 1.0)]
+    assert rates[0] < rates[1] < rates[2] == pytest.approx(1.0, abs=1e-3)
+    assert rates[2] > rates[3] > rates[4]
+    assert rates[4] < 1e-3
+    assert learning_rate(TrainSettings(learning_rate=0.5), 0.7) == 0.5
+
+
+def test_two_processes_equal_one_that_takes_the_same_two_shapes_a_step(some, tmp_path):
+    (tmp_path / "one").mkdir()
+    (tmp_path / "two").mkdir()
+    quiet = config(architecture="FC8+IC8+Softmax", shapes_per_step=2)
+    losses = []
+    train(some, 162, quiet, tmp_path / "one", report=lambda step: losses.append(step["loss"]))
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from pathlib import Path\n"
+        "from test_loop import config, shapes, train\n"
+        "quiet = config(architecture='FC8+IC8+Softmax', shapes_per_step=2)\n"
+        "train(shapes(), 162, quiet, Path(sys.argv[2]))\n"
+    )
+    tests = os.path.dirname(os.path.abspath(__file__))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.path.dirname(tests)]), "OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script), tests]
+        + [str(tmp_path / "two")],
+        check=True,
+        env=environment,
+        timeout=240,
+        capture_output=True,
+    )
+    import json
+
+    found = [json.loads(line)["loss"] for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()]
+    assert len(found) == len(losses)
+    assert np.abs(np.array(found) - losses).max() < 1e-4
