@@ -66,7 +66,7 @@ class DescriptorSettings:
 def describe_surface(
     surface: Surface, settings: DescriptorSettings, *, shape: Shape | None = None, threads: int | None = None
 ) -> NDArray[np.float32]:
-    """(n, p) float32 descriptors of every vertex, the kinds of the settings side by side.
+    """(n, p) float32 descriptors of every vertex, the kinds of the settings side by side, each with rows of length 1.
 
     - surface: in run units
     - shape: what the surface was made from; needed for kind `file` only, which looks beside the shape's own file
@@ -91,9 +91,9 @@ def describe_surface(
                 columns.append(shot(surface, radius, threads=threads, **chosen))  # type: ignore[arg-type]
         elif kind == "hks":
             # Unscaled, the late times would be smaller than the early ones by orders of magnitude.
-            columns.append(hks(*pairs, settings.hks_count, scaled=True))
+            columns.append(_unit_rows(hks(*pairs, settings.hks_count, scaled=True)))
         elif kind == "wks":
-            columns.append(wks(*pairs, settings.wks_count))
+            columns.append(_unit_rows(wks(*pairs, settings.wks_count)))
         else:
             columns.append(own_descriptors(shape))
     values = np.concatenate([np.asarray(column, np.float32) for column in columns], axis=1)
@@ -101,6 +101,11 @@ def describe_surface(
     if len(bad):
         raise InputError(f"The descriptor of vertex {bad[0]} (and of {len(bad) - 1} more) is not finite.")
     return values
+
+
+def _unit_rows(values: NDArray[Any]) -> NDArray[Any]:
+    """Rows of length 1, as SHOT has them, so that no kind outweighs another."""
+    return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-300)
 
 
 def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:

@@ -20,6 +20,9 @@ from acnn.surface.rows import Progress
 from acnn.training.config import RunConfig, preset_config
 from acnn.training.loop import Report
 
+COPIED = 6
+"""One in so many training shapes is learned from in a second triangulation, too."""
+
 Draw = Callable[[Path, Run, dict[str, list[Matched]]], list[Path]]
 """Draws what was matched into a folder and gives the files."""
 
@@ -97,7 +100,7 @@ def run_demo(
 
 
 def demo_dataset(train_shapes: int | None, test_shapes: int) -> Dataset:
-    """People to learn from, half of them in a second triangulation as well, and people to test on in two of them.
+    """People to learn from, some of them in a second triangulation as well, and people to test on in two of them.
 
     The people tested on are others than those learned from, in other poses.
     """
@@ -106,7 +109,7 @@ def demo_dataset(train_shapes: int | None, test_shapes: int) -> Dataset:
     copies = {s.name.removesuffix("_remeshed"): s for s in dataset.samples if "_remeshed" in s.name}
     training = _spread([s for s in originals.values() if s.split == "train"], train_shapes)
     testing = _spread([s for s in originals.values() if s.split == "test"], test_shapes)
-    chosen = [*training, *(copies[s.name] for s in training[::2])]
+    chosen = [*training, *(copies[s.name] for s in training[::COPIED])]
     chosen += [*testing, *(copies[s.name] for s in testing)]
     return replace(dataset, samples=tuple(chosen))
 

@@ -22,7 +22,7 @@ from acnn.patches.settings import PatchSettings
 from acnn.shapes.shape import Mesh, Shape
 from acnn.surface.surface import Surface, surface_of
 
-VERSION = 1
+VERSION = 2
 """To be raised whenever the same settings give other descriptors than before."""
 
 

@@ -219,8 +219,9 @@ def _statistics(shapes: Sequence[TrainingShape]) -> tuple[torch.Tensor, torch.Te
     count = sum(len(d) for d in some)
     mean = sum(d.sum(axis=0) for d in some) / count
     variance = sum(((d - mean) ** 2).sum(axis=0) for d in some) / count
-    # One scale for all columns: bins that are nearly always empty must not be blown up to the size of the others.
-    return torch.from_numpy(mean.astype(np.float32)), torch.full((len(mean),), float(np.sqrt(variance.mean())))
+    # Bins that are nearly always empty must not be blown up to the size of the others.
+    deviation = np.sqrt(np.maximum(variance, 0.1 * variance.mean()))
+    return torch.from_numpy(mean.astype(np.float32)), torch.from_numpy(deviation.astype(np.float32))
 
 
 def _about(config: RunConfig, metadata: dict[str, Any] | None, progress: Progress) -> dict[str, Any]:
