@@ -16,6 +16,16 @@ from numpy.typing import NDArray
 
 from acnn.errors import InputError
 
+_TYPES = {
+    "U8": np.uint8,
+    "U16": np.uint16,
+    "I32": np.int32,
+    "I64": np.int64,
+    "F16": np.float16,
+    "F32": np.float32,
+    "F64": np.float64,
+}
+
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Numbers of the errors that mean that a file found no room."""
 
@@ -64,6 +74,43 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         raise InputError(
             f"{path}: not a sound file ({error}). Delete it; it will be made again when needed."
         ) from error
+
+
+def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """As `read_arrays`, but the arrays stay on disk and are read as they are used.
+
+    - verify: read everything once and compare checksums
+    """
+    try:
+        arrays, metadata = _mapped(path)
+        facts = json.loads(metadata["acnn"])
+        if verify and facts["checksum"] != _checksum(arrays):
+            raise ValueError("its checksum does not match")
+        return arrays, facts["about"]
+    except (OSError, ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{path}: not a sound file ({error}). Delete it; it will be made again when needed."
+        ) from error
+
+
+def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Arrays of a safetensors file as views of a memory map (the format: header length, JSON header, data)."""
+    size = path.stat().st_size
+    if size < 8:
+        raise ValueError("it is cut short")
+    data = np.memmap(path, dtype=np.uint8, mode="r")
+    length = int(np.frombuffer(data[:8].tobytes(), dtype="<u8")[0])
+    if not 2 <= length <= size - 8:
+        raise ValueError("its header is damaged")
+    header = json.loads(data[8 : 8 + length].tobytes())
+    metadata = header.pop("__metadata__")
+    arrays = {}
+    for name, about in header.items():
+        begin, end = (8 + length + int(offset) for offset in about["data_offsets"])
+        if not 8 + length <= begin <= end <= size:
+            raise ValueError("it is cut short")
+        arrays[name] = data[begin:end].view(_TYPES[about["dtype"]]).reshape(about["shape"])
+    return arrays, metadata
 
 
 def full_disk(error: BaseException) -> int:

@@ -66,9 +66,11 @@ class Killed(Exception):
 
 
 def test_training_learns_and_the_best_by_validation_is_kept(some, tmp_path):
-    model = train(some[:3], 162, config(epochs=60, loss_vertices=0), tmp_path, validation=some[3:])
+    wide = config(architecture="FC32+IC64+BN+Softmax", epochs=80, loss_vertices=0, learning_rate=2e-2)
+    model = train(some[:3], 162, wide, tmp_path, validation=some[3:])
     assert validate(model, some[:3]) > 0.3
-    assert {p.name for p in tmp_path.iterdir()} == {"model.safetensors", "checkpoint.safetensors", "log.jsonl"}
+    files = {p.name for p in tmp_path.iterdir()} - {"tensorboard"}
+    assert files == {"model.safetensors", "checkpoint.safetensors", "log.jsonl"}
 
 
 def test_killed_at_five_steps_and_resumed_each_time_the_weights_are_the_same(some, tmp_path):
@@ -158,3 +160,9 @@ def test_two_processes_equal_one_that_takes_the_same_two_shapes_a_step(some, tmp
     found = [json.loads(line)["loss"] for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()]
     assert len(found) == len(losses)
     assert np.abs(np.array(found) - losses).max() < 1e-4
+
+
+def test_tensorboard_gets_the_curve_where_it_is_installed(some, tmp_path):
+    pytest.importorskip("tensorboard")
+    train(some, 162, config(epochs=1), tmp_path)
+    assert list((tmp_path / "tensorboard").glob("events*"))

@@ -10,15 +10,11 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
-import zlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from acnn.array_files import map_arrays, write_arrays
 from acnn.errors import InputError
 from acnn.patches.build import DEFAULT, build_patches
 from acnn.patches.operator import PatchOperator
@@ -26,17 +22,10 @@ from acnn.patches.settings import PatchSettings
 from acnn.shapes import Mesh, Shape
 from acnn.surface.rows import Progress
 
-VERSION = 1
+VERSION = 2
 """To be raised whenever the same settings give other operators than before."""
 
 _ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")
-_TYPES = {
-    "U16": np.uint16,
-    "I32": np.int32,
-    "I64": np.int64,
-    "F16": np.float16,
-    "F32": np.float32,
-}
 
 
 def cache_folder() -> Path:
@@ -87,24 +76,13 @@ def patch_key(shape: Shape, settings: PatchSettings, unit: float | None) -> str:
 
 def write_patches(operator: PatchOperator, path: Path) -> None:
     """Write an operator to a file, whole or not at all."""
-    from safetensors.numpy import save_file
-
-    arrays = {name: np.ascontiguousarray(getattr(operator, name)) for name in _ARRAYS}
     about = {
         "version": VERSION,
         "settings": operator.settings.as_dict(),
         "unit": operator.unit,
         "facts": operator.facts,
-        "checksum": _checksum(arrays),
     }
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".part", dir=path.parent)
-    os.close(handle)
-    try:
-        save_file(arrays, temporary, metadata={"acnn": json.dumps(about)})
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_arrays(path, {name: getattr(operator, name) for name in _ARRAYS}, about)
 
 
 def read_patches(path: Path, *, verify: bool = True) -> PatchOperator:
@@ -116,53 +94,8 @@ def read_patches(path: Path, *, verify: bool = True) -> PatchOperator:
 
     Raises InputError where the file is missing, cut short, altered or of another version.
     """
-    try:
-        arrays, metadata = _mapped(path)
-        about = json.loads(metadata["acnn"])
-        if about["version"] != VERSION or sorted(arrays) != sorted(_ARRAYS):
-            raise ValueError("it was written by another version")
-        if verify and about["checksum"] != _checksum(arrays):
-            raise ValueError("its checksum does not match")
-        settings = PatchSettings(**about["settings"])
-        return PatchOperator(
-            **{name: arrays[name] for name in _ARRAYS},
-            unit=float(about["unit"]),
-            settings=settings,
-            facts=about["facts"],
-        )
-    except (OSError, ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: not a sound patch operator ({error}). Delete it; it will be computed again when needed."
-        ) from error
-
-
-def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], Mapping[str, str]]:
-    """Arrays of a safetensors file as views of a memory map (the format: header length, JSON header, data)."""
-    size = path.stat().st_size
-    if size < 8:
-        raise ValueError("it is cut short")
-    data = np.memmap(path, dtype=np.uint8, mode="r")
-    length = int(np.frombuffer(data[:8].tobytes(), dtype="<u8")[0])
-    if not 2 <= length <= size - 8:
-        raise ValueError("its header is damaged")
-    header = json.loads(data[8 : 8 + length].tobytes())
-    metadata = header.pop("__metadata__")
-    arrays = {}
-    for name, about in header.items():
-        begin, end = (8 + length + int(offset) for offset in about["data_offsets"])
-        if not 8 + length <= begin <= end <= size:
-            raise ValueError("it is cut short")
-        arrays[name] = data[begin:end].view(_TYPES[about["dtype"]]).reshape(about["shape"])
-    return arrays, metadata
-
-
-def _checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
-    """CRC-32 over all arrays: meant for damage, not for malice."""
-    total = 0
-    for name in _ARRAYS:
-        array = arrays[name]
-        total = zlib.crc32(f"{name}{array.dtype.str}{array.shape}".encode(), total)
-        flat = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
-        for begin in range(0, len(flat), 1 << 24):
-            total = zlib.crc32(flat[begin : begin + (1 << 24)].data, total)
-    return total
+    arrays, about = map_arrays(path, verify=verify)
+    if about.get("version") != VERSION or sorted(arrays) != sorted(_ARRAYS):
+        raise InputError(f"{path}: not a patch operator of this version. Delete it; it will be made again when needed.")
+    settings = PatchSettings(**about["settings"])
+    return PatchOperator(**arrays, unit=float(about["unit"]), settings=settings, facts=about["facts"])
