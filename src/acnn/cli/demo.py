@@ -19,7 +19,7 @@ def demo(
     partial: Annotated[bool, typer.Option("--partial", help="With parts missing (not there yet).")] = False,
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
     train_shapes: Annotated[int | None, typer.Option(help="Learn from fewer shapes, for a quick try.")] = None,
-    test_shapes: Annotated[int, typer.Option(help="Shapes of unseen people to match.")] = 16,
+    test_shapes: Annotated[int, typer.Option(help="Shapes of unseen people to match.")] = 12,
 ) -> None:
     """Prepare, train, match people never seen, refine, evaluate and draw, on the built-in humans."""
     from acnn.errors import InputError

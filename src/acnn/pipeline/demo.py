@@ -35,7 +35,7 @@ def run_demo(
     *,
     config: RunConfig | None = None,
     train_shapes: int | None = None,
-    test_shapes: int = 16,
+    test_shapes: int = 12,
     workers: int = 2,
     stage: Stage = lambda name: None,
     report: Report | None = None,
