@@ -219,3 +219,15 @@ def test_bad_input_says_what_is_wrong(sphere, matched, truth, words):
 def test_an_unknown_normalisation_is_refused(sphere):
     with pytest.raises(InputError, match="sqrt_area"):
         ReferenceDistances(sphere, "volume")
+
+
+def test_a_list_of_pairs_counts_every_row(grid):
+    n = len(grid.vertices)
+    matched = np.arange(n)
+    rows, truth = np.array([0, 0, 5]), np.array([0, 1, 5])
+    result = evaluate_map(matched, truth, ReferenceDistances(grid), rows=rows)
+    assert len(result.errors) == 3
+    assert result.exact == pytest.approx(2 / 3)
+    assert result.coverage == pytest.approx(1.0)
+    mirrored_too = evaluate_map(matched, truth, ReferenceDistances(grid), mirrored_truth=np.array([7, 0, 7]), rows=rows)
+    assert mirrored_too.exact == 1.0

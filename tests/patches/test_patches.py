@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from analytic import bumpy
@@ -117,3 +119,16 @@ def test_same_input_same_bytes_on_any_number_of_threads(mesh):
 def test_settings_that_make_no_sense_are_refused(wrong, word):
     with pytest.raises(InputError, match=word):
         PatchSettings(**wrong)
+
+
+def test_rows_can_be_cut_to_their_largest_entries(mesh, operator):
+    short = build_patches(mesh, replace(SMALL, entries=4))
+    np.testing.assert_array_equal(np.diff(short.start), np.minimum(np.diff(operator.start), 4))
+    assert short.facts["mass_kept"] < operator.facts["mass_kept"]
+    whole = operator.matrix(2, 1)[[40]].toarray()[0].astype(float)
+    found = short.matrix(2, 1)[[40]].toarray()[0].astype(float)
+    largest = np.sort(np.argsort(-np.abs(whole))[:4])
+    np.testing.assert_array_equal(np.flatnonzero(found), largest)
+    np.testing.assert_allclose(found[largest], whole[largest] / whole[largest].sum(), atol=2e-3)
+    with pytest.raises(InputError, match="entries"):
+        replace(SMALL, entries=-1)

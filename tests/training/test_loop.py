@@ -8,11 +8,12 @@ import pytest
 import torch
 from analytic import bumpy
 
+from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh
 from acnn.training import RunConfig, TrainSettings
-from acnn.training.loop import learning_rate, train, validate
+from acnn.training.loop import learning_rate, soft_cross_entropy, train, validate
 
 PATCHES = PatchSettings(angles=2, scales=(6.0, 24.0))
 SETTINGS = TrainSettings(
@@ -26,6 +27,7 @@ class Shape:
     operator: object
     features: np.ndarray
     labels: np.ndarray
+    truth: BarycentricTruth | None = None
 
     def patches(self):
         return self.operator
@@ -166,3 +168,33 @@ def test_tensorboard_gets_the_curve_where_it_is_installed(some, tmp_path):
     pytest.importorskip("tensorboard")
     train(some, 162, config(epochs=1), tmp_path)
     assert list((tmp_path / "tensorboard").glob("events*"))
+
+
+def test_soft_labels_share_the_target_between_the_corners_of_a_face():
+    faces = np.array([[0, 1, 2], [2, 3, 4]])
+    truth = BarycentricTruth(np.array([0, 1, 1], np.int32), np.array([[1, 0, 0], [0.5, 0.25, 0.25], [0, 0, 1.0]]))
+    logits = torch.randn(2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found = soft_cross_entropy(logits, truth, faces, np.array([0, 1]))
+    targets = torch.tensor([[1, 0, 0, 0, 0], [0, 0, 0.5, 0.25, 0.25]], dtype=torch.float64)
+    torch.testing.assert_close(found, torch.nn.functional.cross_entropy(logits, targets))
+
+
+def test_at_the_corners_soft_labels_train_as_plain_ones(some, tmp_path):
+    faces = bumpy(2).faces
+    face = np.array([np.flatnonzero((faces == v).any(axis=1))[0] for v in range(162)], np.int32)
+    truth = BarycentricTruth(face, (faces[face] == np.arange(162)[:, None]).astype(float))
+    soft = [Shape(s.name, s.operator, s.features, s.labels, truth) for s in some]
+    for name in ("plain", "soft"):
+        (tmp_path / name).mkdir()
+    plain = weights(train(some, 162, config(), tmp_path / "plain"))
+    found = weights(train(soft, 162, config(soft_labels=True), tmp_path / "soft", faces=faces))
+    for name, tensor in plain.items():
+        torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_core_minutes_end_a_training_after_that_much_processor_time(some, tmp_path):
+    steps = []
+    train(some, 162, config(core_minutes=0.02), tmp_path, report=steps.append)
+    assert steps[-1]["core_seconds"] >= 1.2 > steps[-2]["core_seconds"]
+    with pytest.raises(InputError, match="not both"):
+        config(minutes=1, core_minutes=1)

@@ -136,9 +136,20 @@ def _root() -> None:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
+    return _run_program(app, "acnn", arguments)
+
+
+def run_alone(function: Callable[..., None], arguments: Sequence[str] | None = None) -> int:
+    """Run one command as a program of its own, such as an experiment, and return its exit code."""
+    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    program.command()(function)
+    return _run_program(program, os.path.basename(sys.argv[0]), arguments)
+
+
+def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = typer.main.get_command(app).main(args=arguments, prog_name="acnn", standalone_mode=False)
+        code = typer.main.get_command(program).main(args=arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:

@@ -1,8 +1,9 @@
-"""Remeshed copies of a dataset's shapes: the same surfaces in other triangulations, with truth."""
+"""Copies of a dataset's shapes to learn from: other triangulations of the same surfaces, and mixed bodies."""
 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.array_files import full_disk, read_arrays, write_arrays
+from acnn.datasets.blends import blended
 from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
 from acnn.datasets.remesh import Remeshed, remesh
 from acnn.errors import InputError
@@ -21,6 +23,26 @@ VERSION = 1
 """To be raised whenever `remesh` gives another result than before."""
 
 
+@dataclass(frozen=True)
+class CopySettings:
+    """Which copies of the training shapes are learned from as well.
+
+    - blended: mixed copies of every shape, see `acnn.datasets.blends`
+    - remeshed: copies in other triangulations for every shape, mixed ones included; 0.5 is one for every second shape.
+      Their vertices are 0.6 to 1.1 times as many, spread like the original's, evenly, or in between
+    - copies_seed: of everything random in them
+    """
+
+    blended: int = 0
+    remeshed: float = 0.0
+    copies_seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("blended", "remeshed"):
+            if not getattr(self, name) >= 0:
+                raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
+
+
 @dataclass(frozen=True, eq=False)
 class RemeshedCopy:
     """Reads a shape and remeshes it; the result is kept in the cache, since it takes a second and more.
@@ -28,11 +50,13 @@ class RemeshedCopy:
     - read: gives the shape itself
     - faces: (m, 3) of the reference
     - seed: of the triangulation
+    - varied: draw the number of vertices and how they are spread from wide ranges, not near the original's
     """
 
     read: Callable[[], Example]
     faces: NDArray[np.integer]
     seed: int
+    varied: bool = False
 
     def __call__(self) -> Example:
         """The copy; with exact truth where the shape has the reference's vertices and faces, else with labels."""
@@ -41,7 +65,7 @@ class RemeshedCopy:
         if not isinstance(mesh, Mesh):
             raise InputError("A cloud cannot be remeshed: remeshed copies are made of meshes.")
         _check_closed(mesh)
-        copy = _cached_remesh(mesh, self.seed)
+        copy = _cached_remesh(mesh, self.seed, self.varied)
         nearest = copy.nearest_vertex(mesh.faces)
         labels = original.labels[nearest].astype(np.int32)
         mirrored = None if original.mirrored is None else original.mirrored[nearest]
@@ -50,6 +74,24 @@ class RemeshedCopy:
         if identical and np.array_equal(mesh.faces, self.faces):
             truth = BarycentricTruth(copy.face.astype(np.int32), copy.weights)
         return Example(copy.mesh, labels, truth=truth, mirrored=mirrored)
+
+
+def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
+    """The dataset and the copies of its shapes that the settings ask for."""
+    samples = [*dataset.samples]
+    if settings.blended:
+        samples += blended(dataset, settings.blended, settings.copies_seed)
+    count = round(settings.remeshed * len(samples))
+    made: Counter[int] = Counter()
+    remeshed = []
+    for k in range(count):
+        i = (k * len(samples)) // count if count < len(samples) else k % len(samples)
+        made[i] += 1
+        name = f"{samples[i].name}_remeshed" + (str(made[i]) if made[i] > 1 else "")
+        drawn = int(np.random.SeedSequence((settings.copies_seed, i, made[i])).generate_state(1)[0])
+        reader = RemeshedCopy(samples[i].read, dataset.reference.faces, drawn, varied=True)
+        remeshed.append(Sample(name, reader, samples[i].split, samples[i].subject, samples[i].number))
+    return replace(dataset, samples=(*samples, *remeshed))
 
 
 def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
@@ -77,10 +119,10 @@ def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
     return replace(dataset, name=f"{dataset.name}+remeshed", samples=(*dataset.samples, *added))
 
 
-def _cached_remesh(mesh: Mesh, seed: int) -> Remeshed:
+def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
     from acnn.patches.cache import cache_folder
 
-    digest = hashlib.blake2b(f"remesh {VERSION} {seed} {len(mesh.vertices)} ".encode(), digest_size=20)
+    digest = hashlib.blake2b(f"remesh {VERSION} {seed} {varied} {len(mesh.vertices)} ".encode(), digest_size=20)
     for array in (mesh.vertices, mesh.faces):
         digest.update(np.ascontiguousarray(array).tobytes())
     path: Path = cache_folder() / f"remeshed-{digest.hexdigest()}.safetensors"
@@ -90,7 +132,12 @@ def _cached_remesh(mesh: Mesh, seed: int) -> Remeshed:
             return Remeshed(Mesh(found["vertices"], found["faces"]), found["face"], found["weights"])
         except (InputError, KeyError):
             path.unlink(missing_ok=True)
-    made = remesh(mesh, seed=seed)
+    if varied:
+        random = np.random.default_rng((seed, 1))
+        wanted = round(len(mesh.vertices) * random.uniform(0.6, 1.1))
+        made = remesh(mesh, vertices=wanted, density=float(random.uniform(0.0, 1.0)), seed=seed)
+    else:
+        made = remesh(mesh, seed=seed)
     arrays: dict[str, NDArray[Any]] = {"vertices": made.mesh.vertices, "faces": made.mesh.faces}
     arrays |= {"face": made.face, "weights": made.weights}
     try:

@@ -28,7 +28,7 @@ class Remeshed:
         return faces[self.face, self.weights.argmax(axis=1)].astype(np.int64)
 
 
-def remesh(mesh: Mesh, *, vertices: int | None = None, seed: int = 0) -> Remeshed:
+def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, seed: int = 0) -> Remeshed:
     """Triangulate a closed mesh anew: other vertices, other edges, another order, nearly the same surface.
 
     Every face is cut into 16, the result is decimated with random costs, and the order is shuffled. Between the old
@@ -36,6 +36,7 @@ def remesh(mesh: Mesh, *, vertices: int | None = None, seed: int = 0) -> Remeshe
 
     - mesh: closed and manifold
     - vertices: how many, at most 8 times the old number; None takes a random number within a tenth of the old one
+    - density: 1 spreads vertices like the original's, 0 evenly
     - seed: of everything random
     """
     from acnn.datasets.collapse import decimate
@@ -54,7 +55,7 @@ def remesh(mesh: Mesh, *, vertices: int | None = None, seed: int = 0) -> Remeshe
     face, weights = parent[at // 3], inside.reshape(-1, 3)[at]
     places = _rounded(mesh, face, weights)
     noise = np.exp(0.7 * random.standard_normal(points))
-    size = np.einsum("nk,nk->n", weights, _local_size(mesh)[old[face]])
+    size = np.einsum("nk,nk->n", weights, _local_size(mesh)[old[face]]) ** density
     kept, coarse = decimate(places, faces.astype(np.int32), wanted, size=size, noise=noise)
     order = random.permutation(len(kept))
     number = np.empty(len(kept), np.int32)

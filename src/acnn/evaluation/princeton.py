@@ -58,6 +58,7 @@ def evaluate_map(
     distances: ReferenceDistances,
     *,
     mirrored_truth: Truth | None = None,
+    rows: ArrayLike | None = None,
     name: str = "",
 ) -> ShapeEvaluation:
     """Compare a point map with the truth.
@@ -68,11 +69,14 @@ def evaluate_map(
     - distances: on the reference; shared between shapes
     - mirrored_truth: the truth on the other side of the body, as `truth`. Where given, the smaller error counts (the
       symmetric protocol). For a vertex truth and a mirror map of the reference it is `mirrored(truth, mirror)`
+    - rows: (k,) query vertices that the k rows of the truth belong to, where it is a list in which a vertex may occur
+      more than once or not at all; errors are then averaged over the list. None: row i belongs to vertex i
     - name: of the shape
 
     Raises InputError where sizes do not fit or no truth is known.
     """
-    matched = checked_point_map(query_to_reference, len(distances.surface.vertices))
+    everything = checked_point_map(query_to_reference, len(distances.surface.vertices))
+    matched = everything if rows is None else everything[checked_point_map(rows, len(everything))]
     errors, hit, known = _errors(matched, truth, distances)
     if mirrored_truth is not None:
         other, other_hit, other_known = _errors(matched, mirrored_truth, distances)
@@ -89,7 +93,7 @@ def evaluate_map(
         mean_error_x100=float(100.0 * errors.mean()),
         auc=float(curve.mean()),
         curve=curve,
-        coverage=coverage(matched, distances.surface),
+        coverage=coverage(everything, distances.surface),
     )
 
 

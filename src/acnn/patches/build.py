@@ -68,8 +68,11 @@ def build_patches(
     kept: FloatArray = np.ones((settings.angles, 0))
     if settings.narrow:
         from acnn.patches.rounding import renormalise_and_round
+        from acnn.patches.shortening import largest_entries
 
         found = narrow_rows(surface, frames, settings, settings.keep, None, threads, progress)
+        if settings.entries:
+            found = largest_entries(found, settings.entries)
         values = renormalise_and_round(found.start, found.values, threads)
         start, vertices, kept = found.start, found.vertices, found.mass_kept
     pairs = wide_pairs(stiffness_parts(surface, frames), surface.vertex_areas, settings, threads)

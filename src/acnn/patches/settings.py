@@ -30,6 +30,7 @@ class PatchSettings:
     - scales: times t, in run units squared
     - kernel: how narrow kernels are computed; `auto` is `rational` for scales up to 120 and eigenpairs above
     - keep: least share of sum |row| that a stored row holds
+    - entries: store at most this many of a row's largest entries, as the authors' program does; 0 is no limit
     - eigenpairs: how many per angle serve wide scales, or the kernel `spectral`
     - smoothing: radius over which curvature is averaged, in run units
     """
@@ -39,6 +40,7 @@ class PatchSettings:
     scales: tuple[float, ...] = (3.0, 6.0, 12.0, 24.0)
     kernel: Kernel = "auto"
     keep: float = 0.9
+    entries: int = 0
     eigenpairs: int = 200
     smoothing: float = 3.0
 
@@ -61,6 +63,8 @@ class PatchSettings:
             raise InputError(f"Unknown kernel '{self.kernel}': use one of {', '.join(KERNELS)}.")
         if not 0 < self.keep <= 1:
             raise InputError(f"keep = {self.keep}: the share of a row to keep lies above 0 and is at most 1.")
+        if self.entries < 0:
+            raise InputError(f"entries = {self.entries}: give how many entries of a row to store, or 0 for no limit.")
         if self.eigenpairs < 1:
             raise InputError(f"{self.eigenpairs} eigenpairs: at least one is needed.")
 

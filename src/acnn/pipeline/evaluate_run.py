@@ -110,16 +110,16 @@ def evaluate_run(
         began = time.perf_counter()
         soft = opened.soft_map(descriptors, patches)
         seconds.append(time.perf_counter() - began)
-        truth, other = _truth(example, opened.mirror)
+        truth, other, rows = _truth(example, opened.mirror)
         maps = {"": soft.query_to_reference}
         rough.append(smoothness(maps[""], query, reference))
         if method != "none":
             maps["refined"] = refine(soft, query, reference, method, reference_basis=base).query_to_reference
             rough_refined.append(smoothness(maps["refined"], query, reference))
         for key, point_map in maps.items():
-            results[key].append(evaluate_map(point_map, truth, distances, name=shape.name))
+            results[key].append(evaluate_map(point_map, truth, distances, rows=rows, name=shape.name))
             if other is not None:
-                symmetric = evaluate_map(point_map, truth, distances, mirrored_truth=other, name=shape.name)
+                symmetric = evaluate_map(point_map, truth, distances, mirrored_truth=other, rows=rows, name=shape.name)
                 results[f"{key} symmetric".strip()].append(symmetric)
         if keep:
             last = results["refined"][-1] if results["refined"] else None
@@ -151,11 +151,14 @@ def _pairs(surface: Surface, method: str) -> int:
 
 def _truth(
     example: Example, mirror: IntArray | None
-) -> tuple[IntArray | BarycentricTruth, IntArray | BarycentricTruth | None]:
-    """Truth of a shape, and the truth on the other side where that is known."""
-    truth: IntArray | BarycentricTruth = example.labels
+) -> tuple[IntArray | BarycentricTruth, IntArray | BarycentricTruth | None, IntArray | None]:
+    """Truth of a shape, that on the other side where it is known, and the vertices they belong to (None: all)."""
+    other = example.mirrored
+    if other is None and mirror is not None:
+        other = mirrored(example.labels, mirror).astype(np.int32)
+    if example.pairs is not None:
+        rows, truth = example.pairs.T
+        return truth, None if other is None else other[rows], rows
     if example.truth is not None:
-        truth = BarycentricTruth(example.truth.face, example.truth.weights)
-    if example.mirrored is not None:
-        return truth, example.mirrored
-    return truth, mirrored(example.labels, mirror) if mirror is not None else None
+        return BarycentricTruth(example.truth.face, example.truth.weights), other, None
+    return example.labels, other, None

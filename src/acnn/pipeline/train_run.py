@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from acnn.datasets import open_dataset
 from acnn.datasets.collection import Dataset
+from acnn.datasets.copies import with_copies
 from acnn.errors import InputError
 from acnn.pipeline.prepare import Failure, prepare
 from acnn.pipeline.run import write_run
@@ -54,10 +56,12 @@ def train_run(
     if validation is not None:
         names -= {sample.name for sample in validation.samples}
     began = time.perf_counter()
-    wanted = [*sorted(names), *([s.name for s in validation.samples] if validation else [])]
-    prepared, failures = prepare(
-        dataset, config.descriptors, config.patches, samples=wanted, workers=workers, progress=preparing
+    learned = with_copies(
+        replace(training, samples=tuple(s for s in training.samples if s.name in names)), config.copies
     )
+    names = {sample.name for sample in learned.samples}
+    everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))
+    prepared, failures = prepare(everything, config.descriptors, config.patches, workers=workers, progress=preparing)
     if not any(shape.name in names for shape in prepared):
         why = f" The first: {failures[0].item}: {failures[0].why}" if failures else ""
         raise InputError(f"None of the training shapes could be prepared.{why}")
@@ -82,11 +86,16 @@ def train_run(
         config,
         out,
         validation=[shape for shape in prepared if shape.name not in names],
+        faces=dataset.reference.faces,
         resume=resume,
         report=remember,
         metadata={"data": facts["data"]},
     )
-    facts |= {key: last[key] for key in ("step", "epoch", "loss", "accuracy", "validation_exact") if key in last}
+    facts |= {
+        key: last[key]
+        for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "validation_exact")
+        if key in last
+    }
     facts["seconds_training"] = last.get("seconds", 0.0)
     write_run(out, dataset, config, facts)
     return facts, failures

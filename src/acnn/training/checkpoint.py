@@ -20,13 +20,15 @@ class Progress:
     """How far a run has come.
 
     - step: steps done
-    - seconds: time spent training
+    - seconds: time spent on steps
+    - core_seconds: processor time spent on steps, over all threads
     - best: best validation so far (share of exact matches), -1 before the first
     - best_step: when
     """
 
     step: int = 0
     seconds: float = 0.0
+    core_seconds: float = 0.0
     best: float = -1.0
     best_step: int = 0
 

@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from acnn.datasets.copies import CopySettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
@@ -22,13 +23,17 @@ class TrainSettings:
     - architecture: see `acnn.network.Architecture`
     - angular_max: the maximum over rotations of the filters, as in the authors' released code
     - epochs: passes over the training shapes
-    - minutes: train for this long instead; 0 is off. Passed time, not passed epochs, then drives the schedule
+    - minutes: train for this long instead; 0 is off. Passed time, not passed epochs, then drives the schedule.
+      Validating and saving do not count
+    - core_minutes: train until this much processor time is spent, over all threads, so that the result does not depend
+      on what else the machine does; 0 is off
     - learning_rate: largest of the schedule
     - schedule: `constant`, or `one-cycle` (up to the largest rate over the first 30 %, then down to nothing)
     - weight_decay: decoupled, as in AdamW
     - l2: added to the loss, as in the released code
     - loss_vertices: how many random vertices of a shape enter the loss at each step; 0 is all
     - label_smoothing: share of the target spread over all vertices
+    - soft_labels: where the true point lies inside a face of the reference, its corners share the target
     - shapes_per_step: gradients are averaged over this many shapes (over all processes together)
     - validate_every: epochs between validations and checkpoints
     - seed: of everything random
@@ -38,12 +43,14 @@ class TrainSettings:
     angular_max: bool = False
     epochs: int = 30
     minutes: float = 0.0
+    core_minutes: float = 0.0
     learning_rate: float = 1e-3
     schedule: Schedule = "constant"
     weight_decay: float = 0.0
     l2: float = 0.0
     loss_vertices: int = 0
     label_smoothing: float = 0.0
+    soft_labels: bool = False
     shapes_per_step: int = 1
     validate_every: int = 1
     seed: int = 0
@@ -54,9 +61,19 @@ class TrainSettings:
         for name in ("epochs", "shapes_per_step", "validate_every"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
-        for name in ("minutes", "learning_rate", "weight_decay", "l2", "loss_vertices", "label_smoothing"):
+        for name in (
+            "minutes",
+            "core_minutes",
+            "learning_rate",
+            "weight_decay",
+            "l2",
+            "loss_vertices",
+            "label_smoothing",
+        ):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
+        if self.minutes and self.core_minutes:
+            raise InputError("Give minutes or core_minutes, not both: set one of them to 0.")
 
 
 @dataclass(frozen=True)
@@ -64,12 +81,13 @@ class RunConfig:
     """Settings of a run: of the operators, of the descriptors, and of the training.
 
     - preset: the name it started from
-    - patches, descriptors, train: the sections of the file
+    - patches, descriptors, copies, train: the sections of the file
     """
 
     preset: str = ""
     patches: PatchSettings = field(default_factory=PatchSettings)
     descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
+    copies: CopySettings = field(default_factory=CopySettings)
     train: TrainSettings = field(default_factory=TrainSettings)
 
     def with_changes(self, changes: dict[str, Any]) -> RunConfig:
@@ -90,6 +108,7 @@ class RunConfig:
             "preset": self.preset,
             "patches": self.patches.as_dict(),
             "descriptors": self.descriptors.as_dict(),
+            "copies": asdict(self.copies),
             "train": asdict(self.train),
         }
 
@@ -120,7 +139,12 @@ class RunConfig:
         return "\n".join(lines).lstrip("\n") + "\n"
 
 
-_SECTIONS: dict[str, type] = {"patches": PatchSettings, "descriptors": DescriptorSettings, "train": TrainSettings}
+_SECTIONS: dict[str, type] = {
+    "patches": PatchSettings,
+    "descriptors": DescriptorSettings,
+    "copies": CopySettings,
+    "train": TrainSettings,
+}
 
 
 def read_config(path: Path) -> RunConfig:

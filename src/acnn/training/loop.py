@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
 from acnn.network import AcnnModel, Patches, save_model
 from acnn.patches.operator import PatchOperator
@@ -37,6 +38,10 @@ class TrainingShape(Protocol):
     def labels(self) -> NDArray[np.int32]:
         """(n,) reference vertices, -1 where unknown."""
 
+    @property
+    def truth(self) -> BarycentricTruth | None:
+        """The exact places on the reference's faces, where known."""
+
     def patches(self) -> PatchOperator:
         """Its patch operator."""
 
@@ -55,6 +60,7 @@ def train(
     folder: Path,
     *,
     validation: Sequence[TrainingShape] = (),
+    faces: NDArray[np.integer] | None = None,
     resume: bool = False,
     report: Report | None = None,
     metadata: dict[str, Any] | None = None,
@@ -70,6 +76,7 @@ def train(
     - config: all settings
     - folder: of the run
     - validation: shapes that choose the best model
+    - faces: (m, 3) of the reference, needed for soft labels
     - resume: go on from the folder's checkpoint
     - report: called after each step
     - metadata: kept in the model's file
@@ -96,11 +103,13 @@ def train(
     log = _Log(folder / "log.jsonl", progress.step, active=processes.rank == 0)
     per_epoch = math.ceil(len(shapes) / settings.shapes_per_step)
     steps = per_epoch * settings.epochs
-    began = time.perf_counter() - progress.seconds
+    clock = _Clock(progress)
 
     def part_done() -> float:
         if settings.minutes:
-            return (time.perf_counter() - began) / (60 * settings.minutes)
+            return progress.seconds / (60 * settings.minutes)
+        if settings.core_minutes:
+            return progress.core_seconds / (60 * settings.core_minutes)
         return progress.step / steps
 
     while part_done() < 1.0:
@@ -111,9 +120,10 @@ def train(
         epoch, within = divmod(progress.step, per_epoch)
         order = np.random.default_rng([settings.seed, epoch]).permutation(len(shapes))
         chosen = order[within * settings.shapes_per_step : (within + 1) * settings.shapes_per_step]
-        loss, accuracy = _step(model, optimiser, shapes, chosen, settings, progress.step, processes)
+        clock.start()
+        loss, accuracy = _step(model, optimiser, shapes, chosen, settings, progress.step, processes, faces)
         progress.step += 1
-        progress.seconds = time.perf_counter() - began
+        clock.stop()
         if not math.isfinite(loss):
             raise InputError(
                 f"The loss is {loss} at step {progress.step}: train again with a lower rate than "
@@ -122,12 +132,13 @@ def train(
         done = max(part_done(), 1e-9)
         facts = {
             "step": progress.step,
-            "steps": None if settings.minutes else steps,
+            "steps": None if settings.minutes or settings.core_minutes else steps,
             "epoch": epoch,
             "loss": loss,
             "accuracy": accuracy,
             "learning_rate": rate,
             "seconds": progress.seconds,
+            "core_seconds": progress.core_seconds,
             "seconds_left": max(0.0, progress.seconds * (1 / done - 1)),
         }
         finished = part_done() >= 1.0
@@ -185,6 +196,7 @@ def _step(
     settings: TrainSettings,
     step: int,
     processes: Processes,
+    faces: NDArray[np.integer] | None,
 ) -> tuple[float, float]:
     """One step on some shapes, shared out over processes; returns loss and accuracy, averaged over the shapes."""
     model.train()
@@ -202,7 +214,10 @@ def _step(
         rows = torch.from_numpy(known)
         labels = torch.from_numpy(np.array(shape.labels[known], dtype=np.int64))
         logits = model(torch.from_numpy(np.array(shape.descriptors())), Patches.of(shape.patches()), rows)
-        loss = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=settings.label_smoothing)
+        if settings.soft_labels and shape.truth is not None and faces is not None:
+            loss = soft_cross_entropy(logits, shape.truth, faces, known)
+        else:
+            loss = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=settings.label_smoothing)
         if settings.l2:
             loss = loss + settings.l2 * sum((w**2).sum() for w in model.parameters() if w.ndim > 1)
         (loss / len(chosen)).backward()
@@ -211,6 +226,34 @@ def _step(
     processes.sum_gradients(model)
     optimiser.step()
     return processes.sum(total), processes.sum(right)
+
+
+def soft_cross_entropy(
+    logits: torch.Tensor, truth: BarycentricTruth, faces: NDArray[np.integer], rows: NDArray[np.integer]
+) -> torch.Tensor:
+    """Cross-entropy with a target spread over the corners of the face that holds the true point, by its weights.
+
+    - logits: (r, classes), of the vertices `rows` (r,)
+    - faces: (m, 3) of the reference
+    """
+    corners = torch.from_numpy(np.asarray(faces)[truth.face[rows]].astype(np.int64))
+    weights = torch.from_numpy(truth.weights[rows]).to(logits.dtype)
+    return -(weights * torch.log_softmax(logits, dim=1).gather(1, corners)).sum(dim=1).mean()
+
+
+class _Clock:
+    """Time spent on steps alone, on the wall and on all cores; validating and saving do not count."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.start()
+
+    def start(self) -> None:
+        self.wall, self.cores = time.perf_counter(), time.process_time()
+
+    def stop(self) -> None:
+        self.progress.seconds += time.perf_counter() - self.wall
+        self.progress.core_seconds += time.process_time() - self.cores
 
 
 def _statistics(shapes: Sequence[TrainingShape]) -> tuple[torch.Tensor, torch.Tensor]:

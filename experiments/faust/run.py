@@ -1,0 +1,118 @@
+"""The paper's FAUST experiment (section 6.2): learn from some subjects, match others, in one run folder.
+
+    python experiments/faust/run.py --data DIR --train 000-059 --test 060-079 --out DIR [--preset P] [--json]
+
+Prepares, trains, evaluates and draws the curve; prints what `acnn evaluate` prints. A run that was stopped goes on.
+README.md beside this file has the results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acnn.cli.app import Output, command, run_alone
+from acnn.cli.evaluate import report_text
+
+
+@command
+def experiment(
+    out: Output,
+    data: Annotated[Path, typer.Option(metavar="DIR", help="FAUST, or the folder that holds it as 'faust'.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Of the run; everything goes here.")],
+    train: Annotated[str, typer.Option(metavar="LIST", help="Shapes to learn from.")] = "000-079",
+    test: Annotated[str, typer.Option(metavar="LIST", help="Shapes to match.")] = "080-099",
+    preset: Annotated[str, typer.Option(help="best, paper-faust, released, or a .toml file.")] = "best",
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random in training.")] = 0,
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout", help="Refine the matches as well.")] = "none",
+    remeshed: Annotated[
+        str | None, typer.Option(metavar="LIST", help="Remeshed FAUST shapes to match and refine, too.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 2,
+) -> None:
+    """Learn from some subjects of FAUST and match others to tr_reg_000."""
+    from acnn.datasets.faust import open_faust, open_remeshed_faust
+    from acnn.evaluation.curves import report_curves, write_curves_csv, write_curves_json, write_curves_png
+    from acnn.evaluation.published import FAUST_EXACT, FAUST_REMESHED_ERROR
+    from acnn.pipeline.evaluate_run import evaluate_run
+    from acnn.pipeline.train_run import train_run
+    from acnn.shapes.formats.files import write_whole
+    from acnn.training.config import preset_config
+
+    dataset = open_faust(data)
+    dataset.select(test)  # errors before, not after, the training
+    tests = {"": (dataset, test, refine, FAUST_EXACT)}
+    if remeshed:
+        other = open_remeshed_faust(data)
+        other.select(remeshed)
+        tests["remeshed"] = (other, remeshed, "zoomout", FAUST_REMESHED_ERROR)
+    settings = dict(change.partition("=")[::2] for change in changes or [])
+    config = preset_config(preset).with_changes(settings | {"seed": seed})
+    facts: dict[str, Any] = {}
+    if not (folder / "trained.json").is_file():
+        with out.progress("preparing") as preparing, out.progress("training") as training:
+            facts, failures = train_run(
+                dataset,
+                folder,
+                config,
+                train_list=train,
+                resume=True,
+                workers=workers,
+                preparing=preparing,
+                report=lambda step: training(int(step["seconds"]), int(step["seconds"] + step["seconds_left"]) or 1),
+            )
+        for failure in failures:
+            out.failed(failure.item, failure.why)
+        write_whole(folder / "trained.json", json.dumps(facts, indent=1).encode())
+    facts = json.loads((folder / "trained.json").read_text())
+    reports = {}
+    for kind, (shapes, names, refinement, published) in tests.items():
+        label = f"{kind} test shapes".strip()
+        with out.progress(f"preparing {label}") as preparing, out.progress(f"matching {label}") as matching:
+            reports[kind], failures = evaluate_run(
+                folder,
+                shapes,
+                test_list=names,
+                refinement=refinement,
+                workers=workers,
+                preparing=preparing,
+                progress=matching,
+            )
+        for failure in failures:
+            out.failed(failure.item, failure.why)
+        curves, measured = report_curves(reports[kind]), reports[kind]["normalisation"]
+        stem = f"curves_{kind}" if kind else "curves"
+        write_curves_csv(folder / f"{stem}.csv", curves)
+        write_curves_json(folder / f"{stem}.json", curves, measured, published=published)
+        write_curves_png(folder / f"{stem}.png", curves, measured, published=published, title=f"FAUST {kind} {names}")
+    report = reports[""] | {key: value for key, value in reports.items() if key}
+    kept = ("step", "seconds_preparing", "seconds_training", "core_seconds", "loss")
+    report |= {
+        "preset": preset,
+        "seed": seed,
+        "train": train,
+        "test": test,
+        **{k: facts[k] for k in kept if k in facts},
+    }
+    write_whole(folder / "results.json", json.dumps(report, indent=1).encode())
+    out.result(report, human=_text)
+
+
+def _text(report: dict[str, Any]) -> str:
+    lines = [
+        f"{report['preset']}, seed {report['seed']}: {report['step']} steps in {report['seconds_training'] / 60:.1f} "
+        f"minutes ({report['core_seconds'] / 60:.1f} core-minutes) on {report['train']}",
+        report_text(report),
+    ]
+    if "remeshed" in report:
+        lines += ["remeshed:", report_text(report["remeshed"])]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(run_alone(experiment))
