@@ -187,6 +187,25 @@ def test_cloud_is_close_to_its_mesh():
     assert cosine.mean() > 0.95
 
 
+def test_upright_frames_stand_on_the_surface_and_survive_a_cut():
+    whole = surface_of(potato(900), unit=1.0)
+    assert (shot(whole, 14.0, upright=True) != shot(whole, 14.0)).any()
+    turned = surface_of(Mesh(potato(900).vertices @ MOTION.T, potato(900).faces), unit=1.0)
+    np.testing.assert_allclose(shot(turned, 14.0, upright=True), shot(whole, 14.0, upright=True), atol=1e-5)
+    kept = np.flatnonzero(whole.vertices[:, 2] < 12.0)
+    mesh = potato(900)
+    number = np.full(900, -1)
+    number[kept] = np.arange(len(kept))
+    faces = number[mesh.faces]
+    part = surface_of(Mesh(mesh.vertices[kept], faces[(faces >= 0).all(axis=1)].astype(np.int32)), unit=1.0)
+    rim = kept[whole.vertices[kept, 2] > 2.0]
+    cosine = {}
+    for upright in (False, True):
+        pair = shot(part, 14.0, upright=upright)[number[rim]], shot(whole, 14.0, upright=upright)[rim]
+        cosine[upright] = float((pair[0] * pair[1]).sum(axis=1).mean())
+    assert cosine[True] > cosine[False]
+
+
 def test_too_few_neighbours_give_zeros():
     points = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 0.1], [0.5, 0.4, 0.3], [0.2, 0.6, -0.2], [50, 0, 0.0]])
     faces = np.array([[0, 1, 3], [0, 3, 2], [4, 5, 6]], np.int32)

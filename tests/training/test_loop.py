@@ -10,6 +10,7 @@ from analytic import bumpy
 
 from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
+from acnn.network import Patches, load_model
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh
 from acnn.training import RunConfig, TrainSettings
@@ -187,9 +188,32 @@ def test_at_the_corners_soft_labels_train_as_plain_ones(some, tmp_path):
     for name in ("plain", "soft"):
         (tmp_path / name).mkdir()
     plain = weights(train(some, 162, config(), tmp_path / "plain"))
-    found = weights(train(soft, 162, config(soft_labels=True), tmp_path / "soft", faces=faces))
+    found = weights(train(soft, 162, config(soft_labels=True), tmp_path / "soft", reference=bumpy(2)))
     for name, tensor in plain.items():
         torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)
+
+
+def test_shared_outputs_are_resumed_and_saved_as_a_plain_network(some, tmp_path):
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    shared = config(shared_outputs=20)
+    whole = train(some, 162, shared, tmp_path / "whole", reference=bumpy(2))
+
+    def stop(step):
+        if step["step"] == 8:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(some, 162, shared, tmp_path / "parts", reference=bumpy(2), report=stop)
+    parts = train(some, 162, shared, tmp_path / "parts", reference=bumpy(2), resume=True)
+    assert same(weights(whole), weights(parts))
+    plain, _ = load_model(tmp_path / "whole" / "model.safetensors")
+    assert plain.classifier.coefficients is None
+    whole.eval()
+    inputs = torch.from_numpy(some[0].features), Patches.of(some[0].operator)
+    torch.testing.assert_close(plain(*inputs), whole(*inputs))
+    with pytest.raises(InputError, match="reference"):
+        train(some, 162, shared, tmp_path / "none")
 
 
 def test_core_minutes_end_a_training_after_that_much_processor_time(some, tmp_path):

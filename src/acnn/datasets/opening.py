@@ -13,6 +13,7 @@ from acnn.datasets.collection import Dataset, Example, Sample, Split
 from acnn.errors import InputError
 
 REMESHED = "+remeshed"
+WORDS = "the word 'humans' (built in), or 'faust', 'faust_r' or 'shrec16/KIND/CLASS' (below ACNN_DATA)"
 
 
 @dataclass(frozen=True)
@@ -30,30 +31,30 @@ class BuiltinHuman:
 def open_dataset(where: str | os.PathLike[str]) -> Dataset:
     """Open a dataset.
 
-    - where: `humans` (built in); `faust` or `faust_r` (below `ACNN_DATA`); or a folder: FAUST in its official layout,
-      or a folder that holds it as `faust`; remeshed FAUST (`off/`, `corres/sampleID.vts`); one that `acnn data humans`
-      wrote; or one's own shapes (see `acnn.datasets.folder`). `+remeshed` after it adds a remeshed copy of every shape
+    - where: `humans` (built in); `faust`, `faust_r` or `shrec16/KIND/CLASS` such as `shrec16/cuts/cat` (below
+      `ACNN_DATA`); or a folder: FAUST in its official layout, or a folder that holds it as `faust`; remeshed FAUST
+      (`off/`, `corres/sampleID.vts`); one that `acnn data humans` wrote; or one's own shapes (see
+      `acnn.datasets.folder`); or FOLDER/KIND/CLASS where FOLDER is SHREC'16 Partial in its official layout, or one that
+      `acnn data parts` wrote (see `acnn.datasets.shrec16`; what there is only one of may be left out). `+remeshed`
+      after it adds a remeshed copy of every shape, `+cuts` or `+holes` gives a part of every shape instead
 
     Raises InputError with what was looked for, and how to get what is missing.
     """
-    from acnn.datasets.copies import with_remeshed
-
     text = os.fspath(where)
-    if text.endswith(REMESHED) and not Path(text).exists():
-        return with_remeshed(open_dataset(text.removesuffix(REMESHED)))
+    if not Path(text).exists() and (made := _open_made(text)):
+        return made
     if text == "humans":
         return humans_dataset()
     root = Path(text).expanduser()
     if root.is_dir():
         return _open_folder(root)
-    if text in ("faust", "faust_r"):
+    if parts := _open_parts(root):
+        return parts
+    if text in ("faust", "faust_r") or text.split("/")[0] == "shrec16":
         return _open_research(text)
     if root.exists():
-        raise InputError(f"{where}: is a file; a dataset is a folder, or the word 'humans', 'faust' or 'faust_r'.")
-    raise InputError(
-        f"{where}: there is no such folder. A dataset is the word 'humans' (built in), 'faust' or 'faust_r' (below "
-        "ACNN_DATA), or a folder of shapes."
-    )
+        raise InputError(f"{where}: is a file; a dataset is a folder, or {WORDS}.")
+    raise InputError(f"{where}: there is no such folder. A dataset is {WORDS}, or a folder of shapes.")
 
 
 def humans_dataset(copies: int = 0, seed: int = 0) -> Dataset:
@@ -72,12 +73,34 @@ def humans_dataset(copies: int = 0, seed: int = 0) -> Dataset:
     return with_remeshed(dataset, copies, seed) if copies else dataset
 
 
+def _open_made(text: str) -> Dataset | None:
+    """What a dataset's name with an ending asks for, None where it has no such ending."""
+    from acnn.datasets.copies import with_remeshed
+    from acnn.datasets.parts import KINDS, parts_of
+
+    if text.endswith(REMESHED):
+        return with_remeshed(open_dataset(text.removesuffix(REMESHED)))
+    for kind in KINDS:
+        if text.endswith(f"+{kind}"):
+            return parts_of(open_dataset(text.removesuffix(f"+{kind}")), kind)
+    return None
+
+
+def _open_parts(path: Path) -> Dataset | None:
+    from acnn.datasets.shrec16 import open_shrec16_place, shrec16_place
+
+    place = shrec16_place(path)
+    return open_shrec16_place(*place) if place else None
+
+
 def _open_folder(root: Path) -> Dataset:
     from acnn.datasets.faust import find_registrations, open_faust, open_remeshed_faust
     from acnn.datasets.folder import open_folder
 
     if (root / "dataset.json").is_file():
         return open_folder(root)
+    if ((root / "null").is_dir() or root.name in ("cuts", "holes")) and (parts := _open_parts(root)):
+        return parts
     if (root / "off").is_dir() and (root / "corres" / "sampleID.vts").is_file():
         return open_remeshed_faust(root)
     if find_registrations(root):
@@ -90,9 +113,16 @@ def _open_folder(root: Path) -> Dataset:
 
 
 def _open_research(word: str) -> Dataset:
-    from acnn.datasets.faust import HOW_TO_GET, open_faust, open_remeshed_faust
+    from acnn.datasets import faust, shrec16
 
     data = os.environ.get("ACNN_DATA")
+    parts = word.split("/")[0] == "shrec16"
+    how = shrec16.HOW_TO_GET if parts else faust.HOW_TO_GET
     if not data:
-        raise InputError(f"'{word}' is looked for below the folder ACNN_DATA, which is not set. {HOW_TO_GET}")
-    return open_faust(Path(data)) if word == "faust" else open_remeshed_faust(Path(data))
+        raise InputError(f"'{word}' is looked for below the folder ACNN_DATA, which is not set. {how}")
+    if parts:
+        folder = Path(data) / shrec16.FOLDER / word.partition("/")[2]
+        if found := _open_parts(folder):
+            return found
+        raise InputError(f"'{word}': {folder} is not there. Name it as in 'shrec16/cuts/cat'. {how}")
+    return faust.open_faust(Path(data)) if word == "faust" else faust.open_remeshed_faust(Path(data))

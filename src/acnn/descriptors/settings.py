@@ -23,7 +23,7 @@ class DescriptorSettings:
     - kinds: which, in this order side by side: `shot`, `hks`, `wks`, or `file`, the user's own array NAME.npy beside
       the shape NAME.ply, with one row for every vertex in the file
     - shot_radii: radii of SHOT in run units; each adds 544 columns
-    - area_weighted, signs: of SHOT, see `acnn.descriptors.shot`
+    - area_weighted, signs, upright: of SHOT, see `acnn.descriptors.shot`
     - hks_count, wks_count: columns of each
     - eigenpairs: how many serve HKS and WKS
     """
@@ -32,6 +32,7 @@ class DescriptorSettings:
     shot_radii: tuple[float, ...] = (12.0,)
     area_weighted: bool = True
     signs: Literal["moment", "majority"] = "moment"
+    upright: bool = False
     hks_count: int = 100
     wks_count: int = 100
     eigenpairs: int = 100
@@ -87,7 +88,7 @@ def describe_surface(
     for kind in settings.kinds:
         if kind == "shot":
             for radius in settings.shot_radii:
-                chosen = {"area_weighted": settings.area_weighted, "signs": settings.signs}
+                chosen = {"area_weighted": settings.area_weighted, "signs": settings.signs, "upright": settings.upright}
                 columns.append(shot(surface, radius, threads=threads, **chosen))  # type: ignore[arg-type]
         elif kind == "hks":
             # Unscaled, the late times would be smaller than the early ones by orders of magnitude.

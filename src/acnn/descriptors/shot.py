@@ -29,6 +29,7 @@ def shot(
     *,
     area_weighted: bool = True,
     signs: Literal["moment", "majority"] = "moment",
+    upright: bool = False,
     threads: int | None = None,
 ) -> NDArray[np.float32]:
     """SHOT-544 of every vertex: how the normals around it are turned against the local frame, sector by sector.
@@ -63,6 +64,8 @@ def shot(
     - signs: "moment" turns an axis towards sum_j a_j (R - d_j) (q_j - p), which no neighbour on the border can upset;
       "majority" towards the side with more neighbours (of larger a_j in all), as published. On the remeshed pairs z
       turns over at 3 % of the points by moment, 8 % by majority; x at 2 and 5 %
+    - upright: z is the outward vertex normal, and x the direction of the largest spread across it. Published frames
+      turn over where a part of the neighbourhood is missing; the normal does not
     - threads: None is one per core
 
     Returns (n, 544) float32, rows of length 1; zero where a vertex has fewer than 5 neighbours.
@@ -82,7 +85,7 @@ def shot(
     in_order = np.zeros((n, SHOT_LENGTH), np.float32)
 
     def run(first: int) -> None:
-        describe(*arrays, float(radius), signs == "majority", first, min(first + CHUNK, n), in_order)
+        describe(*arrays, float(radius), signs == "majority", upright, first, min(first + CHUNK, n), in_order)
 
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         list(pool.map(run, range(0, n, CHUNK)))

@@ -33,6 +33,7 @@ def describe(
     ends: Indices,
     radius: float,
     majority: bool,
+    upright: bool,
     first: int,
     last: int,
     result: NDArray[np.float32],
@@ -45,6 +46,7 @@ def describe(
     - begins, ends: (n, ranges) all points nearer than the radius are among begins[i, r], ..., ends[i, r] - 1
     - radius: R
     - majority: signs by majority instead of moments
+    - upright: z is the vertex normal
     - result: (n, 544)
     """
     most = 0
@@ -58,8 +60,10 @@ def describe(
         if count < FEWEST:
             continue
         normal = (normals[i, 0], normals[i, 1], normals[i, 2])
-        x, z = _axes(count, indices, offsets, weights, radius, normal)
-        x, z = _signed(x, z, normal, count, indices, offsets, weights, radius, majority)
+        if upright:
+            normal = _mean_normal(normal, count, indices, offsets, normals, weights, radius)
+        x, z = _axes(count, indices, offsets, weights, radius, normal, upright)
+        x, z = _signed(x, z, normal, count, indices, offsets, weights, radius, majority, upright)
         _fill(histogram, x, _cross(z, x), z, count, indices, offsets, normals, weights, radius)
         squared = 0.0
         for k in range(len(histogram)):
@@ -96,25 +100,56 @@ def _gather(
 
 @njit(cache=True, nogil=True)
 def _axes(
-    count: int, indices: Indices, offsets: FloatArray, weights: FloatArray, radius: float, normal: Vector
+    count: int, indices: Indices, offsets: FloatArray, weights: FloatArray, radius: float, normal: Vector, upright: bool
 ) -> tuple[Vector, Vector]:
-    """Axes x and z, of the largest and the smallest spread, without a sign."""
+    """Axes x and z, of the largest and the smallest spread, without a sign; upright, z is the normal with its sign."""
     covariance = np.zeros((3, 3))
     for k in range(count):
         weight = weights[indices[k]] * (radius - offsets[k, 3])
         for a in range(3):
             for b in range(a + 1):
-                covariance[a, b] += weight * offsets[k, a] * offsets[k, b]
+                if upright:
+                    height = _along(offsets, k, normal)
+                    flat = (offsets[k, a] - height * normal[a]) * (offsets[k, b] - height * normal[b])
+                    covariance[a, b] += weight * flat
+                else:
+                    covariance[a, b] += weight * offsets[k, a] * offsets[k, b]
     values, vectors = np.linalg.eigh(covariance)  # ascending; reads the lower half
     x = (vectors[0, 2], vectors[1, 2], vectors[2, 2])
     z = (vectors[0, 0], vectors[1, 0], vectors[2, 0])
     round_about_z = values[2] - values[1] <= ROUNDING * values[2]
     round_about_x = values[1] - values[0] <= ROUNDING * values[2]
-    if round_about_x:
+    if upright:
+        z = normal
+        x = _unit(_across(x, z), x)
+    elif round_about_x:
         z = _unit(normal if round_about_z else _across(normal, x), z)
     if round_about_z:
         x = _unit(_across(_nearest(count, offsets, z, x), z), x)
     return x, z
+
+
+@njit(cache=True, nogil=True)
+def _mean_normal(
+    own: Vector,
+    count: int,
+    indices: Indices,
+    offsets: FloatArray,
+    normals: FloatArray,
+    weights: FloatArray,
+    radius: float,
+) -> Vector:
+    """Mean of the normals around, those of the near ones counting most; not of surfaces that face away."""
+    x, y, z = 0.0, 0.0, 0.0
+    for k in range(count):
+        j = indices[k]
+        if _along(normals, j, own) > 0.0:
+            weight = weights[j] * (radius - offsets[k, 3])
+            x += weight * normals[j, 0]
+            y += weight * normals[j, 1]
+            z += weight * normals[j, 2]
+    length = np.sqrt(x * x + y * y + z * z)
+    return (x / length, y / length, z / length) if length > 0.0 else own
 
 
 @njit(cache=True, nogil=True)
@@ -138,9 +173,10 @@ def _signed(
     weights: FloatArray,
     radius: float,
     majority: bool,
+    upright: bool,
 ) -> tuple[Vector, Vector]:
-    """Both axes turned towards the neighbours."""
-    side = _side(z, count, indices, offsets, weights, radius, majority)
+    """Both axes turned towards the neighbours; upright, only x is."""
+    side = 1 if upright else _side(z, count, indices, offsets, weights, radius, majority)
     if side == 0:  # flat: z points inwards, as on the convex surfaces next to it
         side = -1 if _dot(z, normal) > 0.0 else 1
     if side < 0:

@@ -1,6 +1,7 @@
 """Evaluation: the Princeton protocol, curves, coverage, smoothness, and published figures to stand beside."""
 
-from acnn.evaluation.distances import BarycentricTruth, Normalisation, ReferenceDistances
+from acnn.datasets.collection import BarycentricTruth
+from acnn.evaluation.distances import Normalisation, ReferenceDistances
 from acnn.evaluation.princeton import (
     THRESHOLDS,
     ShapeEvaluation,

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray
 from acnn.surface.geodesics import GeodesicSolver, Method, distance_graph
 from acnn.surface.surface import Surface
 
 Normalisation = Literal["sqrt_area", "diameter"]
-
-
-@dataclass(frozen=True, eq=False)
-class BarycentricTruth:
-    """Points inside triangles of the reference.
-
-    - faces: (n,) triangle that holds each point, -1 where unknown
-    - weights: (n, 3) barycentric weights of the triangle's corners, at least 0, rows sum to 1
-    """
-
-    faces: NDArray[np.integer]
-    weights: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.faces)
 
 
 class ReferenceDistances:
@@ -88,7 +73,7 @@ class ReferenceDistances:
 
         The first is nearly exact far away, the second close by; at a corner both are exact.
         """
-        corner = self.surface.faces[np.asarray(truth.faces)].astype(np.int64)  # (n, 3)
+        corner = self.surface.faces[np.asarray(truth.face)].astype(np.int64)  # (n, 3)
         weights = np.asarray(truth.weights, dtype=float)
         start = np.broadcast_to(np.asarray(vertices, dtype=np.int64)[:, None], corner.shape)
         to_corner = self.between(start.ravel(), corner.ravel()).reshape(-1, 3)

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acnn.correspondence.soft_map import checked_point_map
+from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
-from acnn.evaluation.distances import BarycentricTruth, ReferenceDistances
+from acnn.evaluation.distances import ReferenceDistances
 from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import Surface
 
@@ -178,7 +179,7 @@ def _errors(
     """(n,) errors, whether each is exact, and whether the truth is known; errors of unknown ones are 0."""
     faces = distances.surface.faces
     barycentric = isinstance(truth, BarycentricTruth)
-    place = np.asarray(truth.faces if isinstance(truth, BarycentricTruth) else truth)
+    place = np.asarray(truth.face if isinstance(truth, BarycentricTruth) else truth)
     limit, what = (len(faces), "face") if barycentric else (len(distances.surface.vertices), "vertex")
     if place.shape != matched.shape or not np.issubdtype(place.dtype, np.integer):
         raise InputError(f"The truth has shape {place.shape}, but {len(matched)} vertices were matched.")

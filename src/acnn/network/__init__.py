@@ -4,6 +4,7 @@ from acnn.network.architecture import Architecture, LayerSpec
 from acnn.network.intrinsic_conv import IntrinsicConv
 from acnn.network.layers import FC, IC, BatchNorm, Dropout, Residual, reestimate_statistics
 from acnn.network.model import AcnnModel
+from acnn.network.output import Output
 from acnn.network.patch_tensors import Patches
 from acnn.network.saving import load_model, save_model
 
@@ -16,6 +17,7 @@ __all__ = [
     "Dropout",
     "IntrinsicConv",
     "LayerSpec",
+    "Output",
     "Patches",
     "Residual",
     "load_model",

@@ -11,6 +11,7 @@ from torch import nn
 from acnn.errors import InputError
 from acnn.network.architecture import Architecture, LayerSpec
 from acnn.network.layers import FC, IC, BatchNorm, Dropout, Residual, apply_layers, takes_patches
+from acnn.network.output import Output
 from acnn.network.patch_tensors import Patches
 
 
@@ -53,7 +54,7 @@ class AcnnModel(nn.Module):
         self.angular_max = angular_max
         layers, channels = _layers(self.architecture.layers, in_features, angles, scales, angular_max)
         self.layers = nn.ModuleList(layers)
-        self.classifier = FC(channels, classes, relu=False)
+        self.classifier = Output(channels, classes)
         self.register_buffer("input_mean", torch.zeros(in_features))
         self.register_buffer("input_std", torch.ones(in_features))
 
@@ -79,6 +80,12 @@ class AcnnModel(nn.Module):
             self.input_mean.copy_(mean)
             self.input_std.copy_(torch.where(std > 0, std, torch.ones_like(std)))
 
+    def plain_state(self) -> dict[str, torch.Tensor]:
+        """The state of a network whose output layer shares no weights and gives the same results."""
+        state = {name: tensor.detach() for name, tensor in self.state_dict().items()}
+        state.pop("classifier.coefficients", None)
+        return state | {"classifier.weight": self.classifier.whole_weight().detach()}
+
     def forward(self, f: torch.Tensor, patches: Patches, rows: torch.Tensor | None = None) -> torch.Tensor:
         """Logits (n, classes), or (r, classes) of the vertices `rows` (r,) alone.
 
@@ -91,13 +98,24 @@ class AcnnModel(nn.Module):
         """What enters the output layer: (n, channels), or (r, channels) of the vertices `rows`."""
         if f.ndim != 2 or f.shape[1] != self.in_features:
             raise InputError(f"The network takes (n, {self.in_features}) descriptors, but was given {tuple(f.shape)}.")
-        f = ((f - self.input_mean) / self.input_std).to(f.dtype)
         around = [i for i, layer in enumerate(self.layers) if takes_patches(layer)]
         split = around[-1] + 1 if around else 0
-        f = apply_layers(self.layers[:split], f, patches)
+        if split and isinstance(self.layers[0], FC):
+            f = apply_layers(self.layers[1:split], self._first(f, self.layers[0]), patches)
+        else:
+            f = ((f - self.input_mean) / self.input_std).to(f.dtype)
+            f = apply_layers(self.layers[:split], f, patches)
         if rows is not None:
             f = f.index_select(0, rows)
         return apply_layers(self.layers[split:], f, patches)
+
+    def _first(self, f: torch.Tensor, layer: FC) -> torch.Tensor:
+        """The first layer on standardised descriptors, with the standardising done to its weights: they are fewer."""
+        weight = layer.weight / self.input_std
+        shift = -(weight @ self.input_mean)
+        bias = shift if layer.bias is None else layer.bias + shift
+        y = nn.functional.linear(f, weight.to(f.dtype), bias.to(f.dtype))
+        return torch.relu(y) if layer.relu else y
 
 
 def _layers(

@@ -21,7 +21,8 @@ def save_model(model: AcnnModel, path: Path | str, metadata: dict[str, Any] | No
     """Write a model to a file, whole or not at all.
 
     Parameters
-    - model: its configuration, weights and buffers are kept, whatever device they are on
+    - model: its configuration, weights and buffers are kept, whatever device they are on; weights that its output
+      layer shares are written out
     - path: of the file; its folder must exist
     - metadata: anything that JSON can hold, given back by `load_model`
 
@@ -30,7 +31,7 @@ def save_model(model: AcnnModel, path: Path | str, metadata: dict[str, Any] | No
     from safetensors.torch import save
 
     path = Path(path)
-    tensors = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in model.state_dict().items()}
+    tensors = {name: tensor.cpu().contiguous().clone() for name, tensor in model.plain_state().items()}
     try:
         about = json.dumps({"config": model.config, "metadata": metadata or {}}, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:

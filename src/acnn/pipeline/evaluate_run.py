@@ -13,10 +13,9 @@ import numpy as np
 from acnn.correspondence import SoftMap, basis_of, refine
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod
 from acnn.datasets import open_dataset
-from acnn.datasets.collection import Dataset, Example
+from acnn.datasets.collection import BarycentricTruth, Dataset, Example
 from acnn.errors import InputError
 from acnn.evaluation import (
-    BarycentricTruth,
     ReferenceDistances,
     ShapeEvaluation,
     evaluate_map,
@@ -160,5 +159,5 @@ def _truth(
         rows, truth = example.pairs.T
         return truth, None if other is None else other[rows], rows
     if example.truth is not None:
-        return BarycentricTruth(example.truth.face, example.truth.weights), other, None
+        return example.truth, example.mirrored_truth or other, None
     return example.labels, other, None

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.array_files import read_arrays, write_arrays
+from acnn.array_files import map_arrays, read_arrays, write_arrays
 from acnn.datasets.collection import BarycentricTruth, Example, Sample, Split
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
 from acnn.errors import InputError
@@ -57,8 +57,9 @@ class Prepared:
         return read_patches(self.patches_path, verify=False)
 
     def descriptors(self) -> NDArray[np.float32]:
-        """(n, p) float32."""
-        return read_descriptors(self.descriptors_path)
+        """(n, p) float32, memory-mapped; checked when they were prepared, so not again."""
+        arrays, _ = map_arrays(self.descriptors_path, verify=False)
+        return arrays["descriptors"]
 
     def __repr__(self) -> str:
         return f"Prepared({self.name!r}, {self.n} vertices)"

@@ -86,7 +86,7 @@ def train_run(
         config,
         out,
         validation=[shape for shape in prepared if shape.name not in names],
-        faces=dataset.reference.faces,
+        reference=dataset.reference,
         resume=resume,
         report=remember,
         metadata={"data": facts["data"]},

@@ -31,6 +31,8 @@ class TrainSettings:
     - schedule: `constant`, or `one-cycle` (up to the largest rate over the first 30 %, then down to nothing)
     - weight_decay: decoupled, as in AdamW
     - l2: added to the loss, as in the released code
+    - shared_outputs: how many of the reference's eigenfunctions the output layer learns through, see
+      `acnn.network.Output`; 0 is none
     - loss_vertices: how many random vertices of a shape enter the loss at each step; 0 is all
     - label_smoothing: share of the target spread over all vertices
     - soft_labels: where the true point lies inside a face of the reference, its corners share the target
@@ -48,6 +50,7 @@ class TrainSettings:
     schedule: Schedule = "constant"
     weight_decay: float = 0.0
     l2: float = 0.0
+    shared_outputs: int = 0
     loss_vertices: int = 0
     label_smoothing: float = 0.0
     soft_labels: bool = False
@@ -67,6 +70,7 @@ class TrainSettings:
             "learning_rate",
             "weight_decay",
             "l2",
+            "shared_outputs",
             "loss_vertices",
             "label_smoothing",
         ):

@@ -22,6 +22,7 @@ from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
 from acnn.network import AcnnModel, Patches, save_model
 from acnn.patches.operator import PatchOperator
+from acnn.shapes.shape import Mesh
 from acnn.training.checkpoint import Progress, read_checkpoint, write_checkpoint
 from acnn.training.config import RunConfig, TrainSettings
 from acnn.training.processes import Processes
@@ -60,7 +61,7 @@ def train(
     folder: Path,
     *,
     validation: Sequence[TrainingShape] = (),
-    faces: NDArray[np.integer] | None = None,
+    reference: Mesh | None = None,
     resume: bool = False,
     report: Report | None = None,
     metadata: dict[str, Any] | None = None,
@@ -76,7 +77,7 @@ def train(
     - config: all settings
     - folder: of the run
     - validation: shapes that choose the best model
-    - faces: (m, 3) of the reference, needed for soft labels
+    - reference: needed for soft labels and shared outputs
     - resume: go on from the folder's checkpoint
     - report: called after each step
     - metadata: kept in the model's file
@@ -92,6 +93,11 @@ def train(
         settings.architecture, p, classes, config.patches.angles, len(config.patches.scales), settings.angular_max
     )
     model.standardise_input(*_statistics(shapes))
+    if settings.shared_outputs:
+        if reference is None:
+            raise InputError("Shared outputs need the reference.")
+        model.classifier.share_weights(_smooth_functions(reference, settings.shared_outputs))
+    faces = reference.faces if reference is not None else None
     optimiser = torch.optim.AdamW(
         model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.999)
     )
@@ -226,6 +232,17 @@ def _step(
     processes.sum_gradients(model)
     optimiser.step()
     return processes.sum(total), processes.sum(right)
+
+
+def _smooth_functions(reference: Mesh, count: int) -> torch.Tensor:
+    """(m, count) the first eigenfunctions of the reference's Laplacian."""
+    from acnn.surface import surface_of
+    from acnn.surface.laplacian import stiffness
+    from acnn.surface.spectrum import eigenpairs
+
+    surface = surface_of(reference)
+    _, functions = eigenpairs(stiffness(surface), surface.vertex_areas, min(count, len(surface.vertices) - 1))
+    return torch.from_numpy(functions.astype(np.float32))
 
 
 def soft_cross_entropy(

@@ -1,0 +1,233 @@
+"""SHREC'16 Partial (Cosmo et al. 2016) and what `acnn data parts` writes: parts of shapes, with truth on the whole.
+
+    ROOT/null/CLASS.off                      the whole shape of a class
+    ROOT/KIND/KIND_CLASS_shape_NUMBER.off    a part; KIND is `cuts` or `holes`
+    ... .baryc_gt        beside it: for each of its vertices `triangle w0 w1 w2` on the whole shape, triangles from 1
+    ... .baryc_gt_sym    the same on the other side of the body; may be missing
+    ROOT/KIND/KIND_CLASS_parts.json          split and subject of each part, where `acnn data parts` wrote it
+
+Triangle -1 stands for a vertex whose place is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample, truth_as_loaded
+from acnn.datasets.label_files import _check_range, _table
+from acnn.datasets.parts import KINDS, Kind
+from acnn.errors import InputError
+from acnn.shapes import Mesh, load
+
+FOLDER = "shrec16_partial"
+HOW_TO_GET = (
+    "SHREC'16 Partial is free for research: download it from "
+    "https://www.dais.unive.it/~shrec2016/ and unpack it, so that FOLDER/null, FOLDER/cuts and FOLDER/holes exist. "
+    f"Then give FOLDER/cuts/CLASS, or set ACNN_DATA to the folder that holds it as '{FOLDER}'."
+)
+
+
+@dataclass(frozen=True)
+class Shrec16Part:
+    """Reads one part with its truth; path: its .off; null: the whole shape."""
+
+    path: str
+    null: str
+
+    def __call__(self) -> Example:
+        """The part; labels are the whole shape's vertices nearest to the true points."""
+        part, reference = load_mesh(self.path), load_mesh(self.null)
+        unrepaired = load_mesh(self.null, repair=False)
+        assert part.source is not None
+        rows = len(part.source.from_file)
+        found: list[tuple[BarycentricTruth, NDArray[np.int32]] | None] = []
+        for ending in (".baryc_gt", ".baryc_gt_sym"):
+            file = Path(self.path).with_suffix(ending)
+            if ending == ".baryc_gt_sym" and not file.is_file():
+                found.append(None)
+                continue
+            in_file = read_baryc(file, rows, len(unrepaired.faces))
+            truth = truth_as_loaded(in_file, unrepaired.faces, part, reference)
+            found.append((truth, nearest_vertices(truth, reference)))
+        straight, mirrored = found
+        assert straight is not None
+        return Example(
+            part,
+            straight[1],
+            truth=straight[0],
+            mirrored=None if mirrored is None else mirrored[1],
+            mirrored_truth=None if mirrored is None else mirrored[0],
+        )
+
+
+def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
+    """Parts of one class and kind, numbered as in their names; the reference is the whole shape.
+
+    The unit of all is the whole shape's: its geodesic diameter / 200.
+
+    - root: the folder with null/, cuts/ and holes/
+    - kind: `cuts` or `holes`
+    - cls: the class, such as `cat`; `shrec16_classes` lists them
+
+    Raises InputError with what there is where the class is missing.
+    """
+    from acnn.surface.surface import surface_of
+
+    numbers = _parts(root, kind).get(cls)
+    if not numbers:
+        there = (
+            ", ".join(shrec16_classes(root, kind)) or f"none: looked for {root / kind}/{kind}_CLASS_shape_NUMBER.off"
+        )
+        raise InputError(f"{root}: there are no {kind} of '{cls}'. Classes: {there}.")
+    null = root / "null" / f"{cls}.off"
+    reference = load_mesh(str(null))
+    known = _listing(root / kind / f"{kind}_{cls}_parts.json")
+    samples = []
+    for number in sorted(numbers):
+        name = f"{kind}_{cls}_shape_{number}"
+        about = known.get(name, {})
+        split = about.get("split") if about.get("split") in ("train", "test") else None
+        reader = Shrec16Part(str(root / kind / f"{name}.off"), str(null))
+        samples.append(Sample(name, reader, split, about.get("subject"), number))
+    name = f"{root.name or root}/{kind}/{cls}"
+    return Dataset(name, reference, tuple(samples), unit=surface_of(reference).unit)
+
+
+def shrec16_classes(root: Path, kind: Kind) -> tuple[str, ...]:
+    """Names of the classes of which there are parts of a kind, in alphabetical order."""
+    return tuple(sorted(_parts(root, kind)))
+
+
+def shrec16_place(path: Path) -> tuple[Path, str | None, str | None] | None:
+    """(ROOT, kind, class) for a path ROOT, ROOT/KIND or ROOT/KIND/CLASS in this layout, None for any other.
+
+    ROOT may also be the folder that holds it as `shrec16_partial`. The class is no folder, and is not checked here.
+    """
+    for root in (path, path / FOLDER):
+        if _is_root(root):
+            return root, None, None
+    if path.name in KINDS and _is_root(path.parent):
+        return path.parent, path.name, None
+    if path.parent.name in KINDS and _is_root(path.parent.parent):
+        return path.parent.parent, path.parent.name, path.name
+    return None
+
+
+def open_shrec16_place(root: Path, kind: str | None, cls: str | None) -> Dataset:
+    """Open what `shrec16_place` found; where kind or class are left open, there must be only one.
+
+    Raises InputError with the choices where there are several.
+    """
+    kinds = [k for k in KINDS if kind in (None, k)]
+    choices = [(k, c) for k in kinds for c in shrec16_classes(root, k) if cls in (None, c)]
+    if len(choices) == 1 or (choices and cls is not None and kind is not None):
+        return open_shrec16(root, *choices[0])
+    if not choices:
+        if kind is not None and cls is not None:
+            return open_shrec16(root, kinds[0], cls)  # says what there is
+        raise InputError(
+            f"{root}: holds no parts: looked for {root / 'KIND'}/KIND_CLASS_shape_NUMBER.off. {HOW_TO_GET}"
+        )
+    listed = ", ".join(f"{k}/{c}" for k, c in choices)
+    raise InputError(
+        f"{root}: name one kind and class, such as {root / choices[0][0] / choices[0][1]}: it has {listed}."
+    )
+
+
+def read_baryc(path: Path, rows: int, faces: int) -> BarycentricTruth:
+    """Points of a .baryc_gt file: triangles counted from 0 here and from 1 in the file; -1 is unknown in both.
+
+    - rows: vertices in the part's file; faces: triangles in the whole shape's file
+
+    Raises InputError where the file is missing or does not fit.
+    """
+    table = _table(path, np.float64)
+    if table.shape != (rows, 4):
+        found = f"{table.shape[0]} lines of {table.shape[1]} numbers"
+        raise InputError(f"{path}: has {found}, but {rows} of 'triangle w0 w1 w2' are needed, one for each vertex.")
+    if not np.isfinite(table).all() or (table[:, 0] != np.rint(table[:, 0])).any():
+        raise InputError(f"{path}: holds numbers that are not finite, or triangles that are not whole numbers.")
+    face = table[:, 0].astype(np.int64)
+    _check_range(path, np.where(face == -1, 1, face), 1, faces, "the whole shape's triangles (-1 where unknown)")
+    weights = np.maximum(table[:, 1:], 0.0)  # rounding left -1e-16 in the published files
+    wrong = (np.abs(table[:, 1:].sum(axis=1) - 1) > 1e-3) | (table[:, 1:].min(axis=1) < -1e-3)
+    off = np.flatnonzero((face > 0) & wrong)
+    if len(off):
+        raise InputError(f"{path}: line {off[0] + 1}: the weights must be at least 0 and sum to 1.")
+    weights[face > 0] /= weights[face > 0].sum(axis=1, keepdims=True)
+    return BarycentricTruth(np.where(face > 0, face - 1, -1).astype(np.int32), weights)
+
+
+def write_baryc(path: Path, truth: BarycentricTruth) -> None:
+    """Write points as a .baryc_gt file, whole or not at all; unknown ones as triangle -1."""
+    from acnn.shapes.formats.files import write_whole
+
+    known = truth.face >= 0
+    weights = np.where(known[:, None], truth.weights, 0.0)
+    rows = zip(np.where(known, truth.face + 1, -1).tolist(), weights.tolist(), strict=True)
+    write_whole(path, "".join(f"{f} {a:.17g} {b:.17g} {c:.17g}\n" for f, (a, b, c) in rows).encode())
+
+
+def nearest_vertices(truth: BarycentricTruth, reference: Mesh) -> NDArray[np.int32]:
+    """(n,) the reference's vertex nearest to each point, -1 where unknown.
+
+    The corner of largest weight is not always the nearest. And a vertex that lies near in space, but neither at the
+    point's triangle nor joined to a corner of it, belongs to another fold of the surface and does not count.
+    """
+    from scipy.sparse import coo_array
+    from scipy.spatial import cKDTree
+
+    known = np.flatnonzero(truth.face >= 0)
+    corners = np.asarray(reference.faces, np.int64)[truth.face[known]]  # (k, 3)
+    points = np.einsum("nk,nkd->nd", truth.weights[known], reference.vertices[corners])
+    apart = np.linalg.norm(reference.vertices[corners] - points[:, None], axis=2)
+    nearest = np.take_along_axis(corners, apart.argmin(axis=1)[:, None], axis=1)[:, 0]
+    in_space = cKDTree(reference.vertices).query(points)[1]
+    ends = reference.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
+    n = len(reference.vertices)
+    joined = coo_array((np.ones(len(ends), np.int32), (ends[:, 0], ends[:, 1])), shape=(n, n)).tocsr()
+    joined = (joined + joined.T).tocsr()
+    here = np.any([np.asarray(joined[in_space, corners[:, i]]).ravel() > 0 for i in range(3)], axis=0)
+    labels = np.full(len(truth.face), -1, np.int32)
+    labels[known] = np.where(here, in_space, nearest)
+    return labels
+
+
+def load_mesh(path: str, *, repair: bool = True) -> Mesh:
+    """A mesh file; raises InputError where it holds a cloud."""
+    mesh = load(path, kind="mesh", repair=repair)
+    assert isinstance(mesh, Mesh)
+    return mesh
+
+
+def _is_root(path: Path) -> bool:
+    return (path / "null").is_dir() and any((path / kind).is_dir() for kind in KINDS)
+
+
+def _parts(root: Path, kind: str) -> dict[str, list[int]]:
+    """Numbers of the parts of each class."""
+    if kind not in KINDS:
+        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
+    found: dict[str, list[int]] = {}
+    for path in (root / kind).glob(f"{kind}_*_shape_*.off"):
+        # A number has one spelling, so that a part is found again by it.
+        if named := re.fullmatch(rf"{kind}_(.+)_shape_(0|[1-9]\d*)", path.stem):
+            found.setdefault(named.group(1), []).append(int(named.group(2)))
+    return found
+
+
+def _listing(path: Path) -> dict[str, dict[str, Any]]:
+    if not path.is_file():
+        return {}
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))["parts"]
+        return {str(entry["name"]): dict(entry) for entry in entries}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path}: does not list parts as 'acnn data parts' writes them ({error!r}).") from error

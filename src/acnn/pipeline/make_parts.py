@@ -1,0 +1,170 @@
+"""Making a partial dataset: parts of one shape or of a whole dataset, written like SHREC'16 Partial."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.datasets import open_dataset
+from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
+from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
+from acnn.datasets.shrec16 import load_mesh, write_baryc
+from acnn.errors import InputError
+from acnn.pipeline.prepare import Failure, ReadMesh
+from acnn.shapes import Mesh, save
+from acnn.shapes.formats.files import write_whole
+from acnn.surface.rows import Progress
+
+
+def make_parts(
+    source: str | os.PathLike[str] | Dataset,
+    folder: Path,
+    *,
+    kind: str = "cuts",
+    missing: float | tuple[float, float] = 0.3,
+    count: int | None = None,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> tuple[dict[str, Any], list[Failure]]:
+    """Make parts and write them with exact truth, in the layout that `acnn.datasets.shrec16` reads.
+
+    The null shape is the shape itself, or the dataset's reference: then the parts are of all the dataset's shapes, and
+    the truth of a vertex is its point on the reference. Parts come in the null shape's units (see `parts_of`).
+
+    - source: a mesh file, whatever `open_dataset` takes, or a dataset
+    - folder: made where it is missing; several kinds and null shapes may share it
+    - kind: `cuts` or `holes`; missing: share of the area that a part lacks, or the range to draw it from
+    - count: of parts in all; None is one of each shape
+    - seed: same seed, same files
+    - progress: called with (done, in all)
+
+    Returns what `acnn data parts --json` prints, and the shapes of which no part could be made.
+
+    Raises InputError for bad arguments, and where the folder holds other parts of that name.
+    """
+    began = time.perf_counter()
+    if kind not in KINDS:
+        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
+    chosen: Kind = "cuts" if kind == "cuts" else "holes"
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder.")
+    whole = source if isinstance(source, Dataset) else _opened(source)
+    dataset = parts_of(whole, chosen, missing, count=count, seed=seed)
+    cls = re.sub(r"[^A-Za-z0-9]+", "_", whole.name).strip("_") or "shape"
+    low, high = missing if isinstance(missing, tuple) else (missing, missing)
+    about = {"kind": chosen, "missing": [low, high], "seed": seed, "made_of": whole.name}
+    names = [f"{chosen}_{cls}_shape_{sample.number}" for sample in dataset.samples]
+    listing = folder / chosen / f"{chosen}_{cls}_parts.json"
+    _check_room(folder, chosen, cls, listing, about, len(names))
+    entries: list[dict[str, Any]] = []
+    failures: list[Failure] = []
+    _write_null(dataset.reference, folder / "null" / f"{cls}.off")
+    (folder / chosen).mkdir(parents=True, exist_ok=True)
+    _write_listing(listing, about, len(names), entries)  # first, so that an interrupted making can be repeated
+    mirrored = 0
+    for done, (name, sample) in enumerate(zip(names, dataset.samples, strict=True)):
+        if progress:
+            progress(done, len(names))
+        assert isinstance(sample.read, PartOf)
+        try:
+            example, share = sample.read.with_share()
+        except InputError as error:
+            failures.append(Failure(sample.name, str(error)))
+            continue
+        mirrored += _write_part(folder / chosen / f"{name}.off", example, dataset)
+        known: dict[str, Any] = {"name": name, "of": sample.name.rpartition("_")[0]}
+        known |= {"split": sample.split, "subject": sample.subject}
+        entries.append({**known, "missing": round(share, 6), "vertices": len(example.shape.vertices)})
+    if not entries:
+        raise InputError(f"No part could be made. The first: {failures[0].item}: {failures[0].why}")
+    _write_listing(listing, about, len(names), entries)
+    if progress:
+        progress(len(names), len(names))
+    shares = [entry["missing"] for entry in entries]
+    facts = {
+        "out": str(folder),
+        "data": str(folder / chosen / cls),
+        "kind": chosen,
+        "parts": len(entries),
+        "shapes": len({entry["of"] for entry in entries}),
+        "missing": float(np.mean(shares)),
+        "missing_range": [min(shares), max(shares)],
+        "mirrored": mirrored == len(entries),
+        "seed": seed,
+        "seconds": time.perf_counter() - began,
+    }
+    return facts, failures
+
+
+def _opened(source: str | os.PathLike[str]) -> Dataset:
+    """The dataset of a name, or of a single mesh file, which is then its own reference."""
+    path = Path(source).expanduser()
+    if not path.is_file():
+        return open_dataset(source)
+    mesh = load_mesh(str(path))
+    labels = np.arange(len(mesh.vertices), dtype=np.int32)
+    return Dataset(path.stem, mesh, (Sample(path.stem, ReadMesh(Example(mesh, labels)), number=1),))
+
+
+def _check_room(folder: Path, kind: str, cls: str, listing: Path, about: dict[str, Any], count: int) -> None:
+    """Raise where files of other parts would be mixed with the new ones; the same ones may be made again."""
+    if not any((folder / kind).glob(f"{kind}_{cls}_shape_*.off")):
+        return
+    try:
+        found = json.loads(listing.read_text(encoding="utf-8"))
+        same = all(found[key] == value for key, value in {**about, "count": count}.items())
+    except (OSError, ValueError, KeyError, TypeError):
+        same = False
+    if not same:
+        raise InputError(f"{folder}: holds other {kind} of '{cls}' already. Name another folder, or delete them first.")
+
+
+def _write_null(mesh: Mesh, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_file():
+        there = load_mesh(str(path), repair=False)
+        if not (np.array_equal(there.vertices, mesh.vertices) and np.array_equal(there.faces, mesh.faces)):
+            raise InputError(f"{path}: another shape of that name is there. Name another folder.")
+        return
+    save(Mesh(mesh.vertices, mesh.faces), path)
+
+
+def _write_part(path: Path, example: Example, dataset: Dataset) -> bool:
+    """Write a part and its truth, the shape last, so that whoever sees it sees its truth; True with a mirrored one."""
+    reference = dataset.reference
+    truth = example.truth or _at_vertices(example.labels, reference)
+    other = example.mirrored_truth
+    if other is None and example.mirrored is not None:
+        other = _at_vertices(example.mirrored, reference)
+    if other is None and dataset.mirror is not None:
+        opposite = np.append(dataset.mirror, np.int32(-1))  # so that -1 stays -1
+        other = _at_vertices(opposite[example.labels], reference)
+    if other is not None:
+        write_baryc(path.with_suffix(".baryc_gt_sym"), other)
+    write_baryc(path.with_suffix(".baryc_gt"), truth)
+    save(example.shape, path)
+    return other is not None
+
+
+def _at_vertices(vertices: NDArray[np.integer], reference: Mesh) -> BarycentricTruth:
+    """Vertices of the reference as corners of its faces; -1 stays unknown."""
+    flat = np.asarray(reference.faces).reshape(-1)
+    corner = np.full(len(reference.vertices), -1, np.int64)
+    corner[flat] = np.arange(len(flat))
+    at = np.where(vertices >= 0, corner[vertices], -1)
+    weights = np.zeros((len(at), 3))
+    weights[np.arange(len(at)), at % 3] = at >= 0
+    return BarycentricTruth(np.where(at >= 0, at // 3, -1).astype(np.int32), weights)
+
+
+def _write_listing(path: Path, about: dict[str, Any], count: int, entries: Sequence[dict[str, Any]]) -> None:
+    text = json.dumps({**about, "count": count, "parts": list(entries)}, indent=1)
+    write_whole(path, (text + "\n").encode())
