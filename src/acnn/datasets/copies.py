@@ -15,12 +15,17 @@ from numpy.typing import NDArray
 from acnn.array_files import full_disk, read_arrays, write_arrays
 from acnn.datasets.blends import blended
 from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
+from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.datasets.remesh import Remeshed, remesh
 from acnn.errors import InputError
 from acnn.shapes.shape import Mesh
 
 VERSION = 1
 """To be raised whenever `remesh` gives another result than before."""
+
+
+LACKING = (0.05, 0.6)
+"""Shares of the area that parts to learn from lack."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +35,23 @@ class CopySettings:
     - blended: mixed copies of every shape, see `acnn.datasets.blends`
     - remeshed: copies in other triangulations for every shape, mixed ones included; 0.5 is one for every second shape.
       Their vertices are 0.6 to 1.1 times as many, spread like the original's, evenly, or in between
+    - cut: parts of every shape, mixed ones included, that lack up to 0.6 of its area; 0.5 is one of every second shape
+    - cut_kind: `cuts` or `holes`, see `acnn.datasets.parts`
     - copies_seed: of everything random in them
     """
 
     blended: int = 0
     remeshed: float = 0.0
+    cut: float = 0.0
+    cut_kind: Kind = "cuts"
     copies_seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("blended", "remeshed"):
+        for name in ("blended", "remeshed", "cut"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
+        if self.cut_kind not in KINDS:
+            raise InputError(f"cut_kind = '{self.cut_kind}': use 'cuts' or 'holes'.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +102,18 @@ def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
         drawn = int(np.random.SeedSequence((settings.copies_seed, i, made[i])).generate_state(1)[0])
         reader = RemeshedCopy(samples[i].read, dataset.reference.faces, drawn, varied=True)
         remeshed.append(Sample(name, reader, samples[i].split, samples[i].subject, samples[i].number))
-    return replace(dataset, samples=(*samples, *remeshed))
+    cut = _cut(replace(dataset, samples=tuple(samples)), settings)
+    return replace(dataset, samples=(*samples, *remeshed, *cut))
+
+
+def _cut(dataset: Dataset, settings: CopySettings) -> tuple[Sample, ...]:
+    """Parts of a dataset's shapes."""
+    count = round(settings.cut * len(dataset))
+    if not count:
+        return ()
+    if dataset.unit is None:
+        raise InputError("Parts need a unit of length that whole shapes have, too: this dataset gives each its own.")
+    return parts_of(dataset, settings.cut_kind, LACKING, count=count, seed=settings.copies_seed).samples
 
 
 def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:

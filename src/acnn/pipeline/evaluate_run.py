@@ -38,6 +38,7 @@ class Matched:
     - soft_map: what the network says
     - refined: (n,) the refined map, or None
     - evaluation, refined_evaluation: against the truth
+    - symmetric, refined_symmetric: the same where the truth on the other side counts, too; None where that is unknown
     """
 
     name: str
@@ -46,6 +47,8 @@ class Matched:
     refined: IntArray | None
     evaluation: ShapeEvaluation
     refined_evaluation: ShapeEvaluation | None
+    symmetric: ShapeEvaluation | None = None
+    refined_symmetric: ShapeEvaluation | None = None
 
 
 def evaluate_run(
@@ -121,8 +124,19 @@ def evaluate_run(
                 symmetric = evaluate_map(point_map, truth, distances, mirrored_truth=other, rows=rows, name=shape.name)
                 results[f"{key} symmetric".strip()].append(symmetric)
         if keep:
-            last = results["refined"][-1] if results["refined"] else None
-            keep(Matched(shape.name, example, soft, maps.get("refined"), results[""][-1], last))
+            last = {key: found[-1] if found else None for key, found in results.items()}
+            keep(
+                Matched(
+                    shape.name,
+                    example,
+                    soft,
+                    maps.get("refined"),
+                    results[""][-1],
+                    last["refined"],
+                    last["symmetric"],
+                    last["refined symmetric"],
+                )
+            )
     report = evaluation_report(
         results[""],
         distances.normalisation,

@@ -1,0 +1,209 @@
+"""The paper's partial experiment (section 6.3): for each class, learn from some parts and match others.
+
+    python experiments/shrec16/run.py --data DIR --kind cuts|holes --train 1-9 --test 10-12 --out DIR
+        [--classes cat,dog] [--json]
+
+Every class has a whole shape of its own, and so a network of its own, in DIR/KIND/CLASS. Prints what `acnn evaluate`
+prints, over the test parts of all classes. What was stopped goes on. README.md beside this file has the results.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from acnn.cli.app import Output, command, run_alone
+from acnn.cli.evaluate import report_text
+from acnn.datasets.collection import Example, Sample
+from acnn.evaluation import ShapeEvaluation, evaluation_report
+from acnn.shapes import Mesh
+
+
+@dataclass(frozen=True)
+class Job:
+    """One class: where its data is, what to learn from and match, where results go."""
+
+    root: Path
+    kind: str
+    cls: str
+    train: str
+    test: str
+    folder: Path
+    preset: str
+    settings: dict[str, Any]
+    refinement: str
+
+
+@command
+def experiment(
+    out: Output,
+    data: Annotated[Path, typer.Option(metavar="DIR", help="SHREC'16 Partial, or what 'acnn data parts' wrote.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Everything goes here.")],
+    kind: Annotated[str, typer.Option(metavar="cuts|holes", help="Which parts.")] = "cuts",
+    train: Annotated[str, typer.Option(metavar="LIST", help="Numbers of parts to learn from, of every class.")] = "1-9",
+    test: Annotated[str, typer.Option(metavar="LIST", help="Numbers of parts to match.")] = "10-12",
+    classes: Annotated[str, typer.Option(metavar="LIST", help="Only these, such as cat,dog.")] = "",
+    preset: Annotated[str, typer.Option(help="best-partial, paper-shrec16, or a .toml file.")] = "best-partial",
+    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    seed: Annotated[int, typer.Option(help="Of everything random in training.")] = 0,
+    refine: Annotated[str, typer.Option(metavar="none|pfm", help="Refine the matches as well.")] = "pfm",
+    workers: Annotated[int, typer.Option(help="Classes at a time, each on one core.")] = 2,
+) -> None:
+    """Learn from some parts of every class and match others to the whole shapes."""
+    from acnn.datasets.shrec16 import open_shrec16, shrec16_classes, shrec16_place
+    from acnn.errors import InputError
+    from acnn.evaluation.curves import report_curves, write_curves_csv, write_curves_json, write_curves_png
+    from acnn.evaluation.published import PUBLISHED
+    from acnn.shapes.formats.files import write_whole
+
+    began = time.perf_counter()
+    place = shrec16_place(data)
+    if place is None or kind not in ("cuts", "holes"):
+        raise InputError(f"{data}, {kind}: give the folder with null/, cuts/ and holes/, and one of cuts and holes.")
+    root = place[0]
+    wanted = [c for c in classes.split(",") if c] or list(shrec16_classes(root, kind))
+    for cls in wanted:
+        dataset = open_shrec16(root, kind, cls)
+        dataset.select(train)
+        dataset.select(test)
+    settings = {"cut_kind": kind, **dict(change.partition("=")[::2] for change in changes or []), "seed": seed}
+    jobs = [Job(root, kind, cls, train, test, folder / kind / cls, preset, settings, refine) for cls in wanted]
+    found: dict[str, dict[str, Any]] = {}
+    processes = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn"))
+    with out.progress("classes") as progress, processes as pool:
+        running = {pool.submit(run_class, job): job.cls for job in jobs}
+        for done, future in enumerate(as_completed(running), 1):
+            found[running[future]] = future.result()
+            out.say(f"{running[future]}: {summary(found[running[future]])}")
+            progress(done, len(jobs))
+    report = joined([found[cls] for cls in wanted])
+    report |= {"kind": kind, "preset": preset, "seed": seed, "train": train, "test": test}
+    report["classes"] = {cls: summary(found[cls]) for cls in wanted}
+    report["seconds"] = time.perf_counter() - began
+    curves, measured = report_curves(report), report["normalisation"]
+    published = PUBLISHED[f"shrec16-{kind}-error"]
+    write_curves_csv(folder / f"curves_{kind}.csv", curves)
+    write_curves_json(folder / f"curves_{kind}.json", curves, measured, published=published)
+    title = f"SHREC'16 {kind}, parts {test}"
+    write_curves_png(folder / f"curves_{kind}.png", curves, measured, published=published, title=title)
+    write_whole(folder / f"results_{kind}.json", json.dumps(report, indent=1).encode())
+    out.result(report, human=text)
+
+
+def run_class(job: Job) -> dict[str, Any]:
+    """Prepare, train, match and evaluate one class; what was found is kept in `result.json`."""
+    import torch
+
+    from acnn.datasets.shrec16 import open_shrec16
+    from acnn.pipeline.evaluate_run import Matched, evaluate_run
+    from acnn.pipeline.train_run import train_run
+    from acnn.shapes.formats.files import write_whole
+    from acnn.surface import surface_of
+    from acnn.training.config import preset_config
+
+    result_file = job.folder / "result.json"
+    if result_file.is_file():
+        return dict(json.loads(result_file.read_text()))
+    torch.set_num_threads(1)
+    dataset = open_shrec16(job.root, job.kind, job.cls)
+    config = preset_config(job.preset).with_changes(job.settings)
+    parts = dataset.select(job.train).samples
+    learned = replace(dataset, samples=(*parts, Sample("null", WholeShape(dataset.reference))))
+    trained, failures = train_run(learned, job.folder, config, resume=True)
+    whole = float(surface_of(dataset.reference, dataset.unit).vertex_areas.sum())
+    found: list[dict[str, Any]] = []
+
+    def keep(matched: Matched) -> None:
+        kinds = ("evaluation", "symmetric", "refined_evaluation", "refined_symmetric")
+        area = float(surface_of(matched.example.shape, dataset.unit).vertex_areas.sum())
+        figures = {kind: _figures(getattr(matched, kind)) for kind in kinds}
+        found.append({"name": matched.name, "missing": 1 - area / whole, **figures})
+
+    report, more = evaluate_run(job.folder, dataset, test_list=job.test, refinement=job.refinement, keep=keep)
+    result = {
+        "class": job.cls,
+        "parts": found,
+        "normalisation": report["normalisation"],
+        "failed": [f"{failure.item}: {failure.why}" for failure in (*failures, *more)],
+        **{key: trained[key] for key in ("step", "seconds_preparing", "seconds_training", "core_seconds")},
+    }
+    write_whole(result_file, json.dumps(result).encode())
+    return result
+
+
+@dataclass(frozen=True, eq=False)
+class WholeShape:
+    """Reads the whole shape of a class, which is learned from as well."""
+
+    mesh: Mesh
+
+    def __call__(self) -> Example:
+        """The shape, every vertex matching itself."""
+        return Example(self.mesh, np.arange(len(self.mesh.vertices), dtype=np.int32))
+
+
+def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
+    """One report over the parts of all classes, every part counting the same."""
+    parts = [part for result in results for part in result["parts"]]
+
+    def of(kind: str) -> list[ShapeEvaluation] | None:
+        if any(part[kind] is None for part in parts):
+            return None
+        return [ShapeEvaluation(name=part["name"], errors=np.zeros(0), **part[kind]) for part in parts]
+
+    shapes = of("evaluation")
+    assert shapes is not None
+    report = evaluation_report(
+        shapes,
+        results[0]["normalisation"],
+        symmetric=of("symmetric"),
+        refined=of("refined_evaluation"),
+        refined_symmetric=of("refined_symmetric"),
+    )
+    for entry, part in zip(report["shapes"], parts, strict=True):
+        entry["missing"] = part["missing"]
+    return report
+
+
+def text(report: dict[str, Any]) -> str:
+    """A table of the figures, and one line a class."""
+    lines = [
+        f"{report['kind']}, {report['preset']}, seed {report['seed']}: learned from parts {report['train']}, matched "
+        f"parts {report['test']} of {len(report['classes'])} classes, in {report['seconds'] / 60:.1f} minutes",
+        report_text(report),
+    ]
+    lines += [f"  {cls:12} {figures}" for cls, figures in report["classes"].items()]
+    return "\n".join(lines)
+
+
+def summary(result: dict[str, Any]) -> str:
+    """Mean errors of one class, as text."""
+    words = []
+    for kind, name in (("symmetric", "network"), ("refined_symmetric", "refined")):
+        errors = [part[kind]["mean_error_x100"] for part in result["parts"] if part[kind]]
+        if errors:
+            words.append(f"{name} {np.mean(errors):.2f}")
+    return f"mean error x 100, symmetric: {', '.join(words)} ({result['step']} steps)"
+
+
+def _figures(evaluation: ShapeEvaluation | None) -> dict[str, Any] | None:
+    if evaluation is None:
+        return None
+    kept = ("exact", "mean_error_x100", "auc", "coverage")
+    return {key: getattr(evaluation, key) for key in kept} | {"curve": evaluation.curve.tolist()}
+
+
+if __name__ == "__main__":
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+    sys.exit(run_alone(experiment))
