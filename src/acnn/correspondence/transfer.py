@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from acnn.correspondence.soft_map import checked_point_map
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.surface import Surface
 
 
 def pull_back(values_on_reference: ArrayLike, query_to_reference: ArrayLike) -> NDArray[Any]:
@@ -50,3 +51,36 @@ def push_forward(
     sums = np.stack([np.bincount(matched, weights=weight * column, minlength=reference_size) for column in flat.T], 1)
     mean = np.where(total[:, None] > 0, sums / np.where(total > 0, total, 1.0)[:, None], missing)
     return mean.reshape(reference_size, *values.shape[1:])
+
+
+def landmarks_on_query(
+    landmarks: ArrayLike, query_to_reference: ArrayLike, query: FloatArray, reference: Surface
+) -> IntArray:
+    """(k,) query vertices for landmarks given as reference vertices: the map followed backwards.
+
+    The query vertex whose match is nearest to the landmark along the reference is taken; of several, the one nearest
+    to their mean.
+
+    Parameters
+    - landmarks: (k,) reference vertices
+    - query_to_reference: (n,) reference vertices
+    - query: (n, 3) the query's points
+    - reference: mesh or cloud of m vertices
+    """
+    from acnn.surface.geodesics import GeodesicSolver
+
+    m = len(reference.vertices)
+    wanted = checked_point_map(landmarks, m, "The list of landmarks")
+    matched = checked_point_map(query_to_reference, m)
+    if not len(matched):
+        raise InputError("No vertex of the query has a match, so there is nothing to put landmarks on.")
+    solver = GeodesicSolver(reference) if not np.isin(wanted, matched).all() else None
+    found = np.full(len(wanted), -1, np.int32)
+    for i, landmark in enumerate(wanted):
+        at = np.flatnonzero(matched == landmark)
+        if not len(at) and solver is not None:
+            distance = solver.distances_from([int(landmark)])[0][matched]
+            at = np.flatnonzero(distance <= distance.min())
+        middle = query[at].mean(axis=0)
+        found[i] = at[np.linalg.norm(query[at] - middle, axis=1).argmin()]
+    return found

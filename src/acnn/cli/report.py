@@ -1,0 +1,57 @@
+"""`acnn report`: one HTML page that shows a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acnn.cli.app import Output, command
+
+
+@command
+def report(
+    out: Output,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or of 'acnn demo'.")],
+    data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="Default: what it was trained on.")] = None,
+    file: Annotated[
+        Path | None, typer.Option("--out", metavar="FILE.html", help="Default: report.html in the run's folder.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to show, e.g. 080,085,090.")] = None,
+    shapes: Annotated[int, typer.Option(help="How many to show where there is no list.")] = 6,
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|auto")] = "auto",
+    workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
+) -> None:
+    """Match some test shapes and show them, with figures and settings, in one HTML file."""
+    from acnn.pipeline.report_data import collect_report
+    from acnn.viewer.report import write_report
+
+    target = file if file is not None else run / "report.html"
+    with out.progress("preparing") as preparing, out.progress("matching") as matching:
+        gathered, failures = collect_report(
+            run,
+            data,
+            test_list=test,
+            shapes=shapes,
+            refinement=refine,
+            workers=workers,
+            preparing=preparing,
+            progress=matching,
+        )
+    for failure in failures:
+        out.failed(failure.item, failure.why)
+    write_report(gathered, target)
+    figures = gathered.figures
+    facts = {
+        "report": str(target),
+        "bytes": target.stat().st_size,
+        "shapes": [shape.name for shape in gathered.shapes],
+        "exact": figures["exact"],
+        "mean_error_x100": figures["mean_error_x100"],
+    }
+    out.result(facts, human=_text)
+
+
+def _text(facts: dict[str, Any]) -> str:
+    return f"{facts['report']}: {len(facts['shapes'])} shapes, {facts['bytes'] / 1e6:.1f} MB. Open it in a browser."

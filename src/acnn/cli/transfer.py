@@ -1,0 +1,58 @@
+"""`acnn transfer`: texture, colours, labels, landmarks or a shape carried along a map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acnn.cli.app import Output, command
+
+
+@command
+def transfer(
+    out: Output,
+    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="a_to_b.txt or map.npz of 'acnn match A B'.")],
+    b: Annotated[Path, typer.Option("--from", metavar="B", help="The shape that has what is carried.")],
+    a: Annotated[Path, typer.Option("--to", metavar="A", help="The shape that gets it.")],
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write.")],
+    texture: Annotated[bool, typer.Option("--texture", help="B's picture on A (OBJ, PLY, GLB).")] = False,
+    colors: Annotated[bool, typer.Option("--colors", help="B's colours on A's vertices.")] = False,
+    labels: Annotated[
+        Path | None, typer.Option(metavar="F", help="Labels or numbers of B's vertices: text, one a line, or .npy.")
+    ] = None,
+    landmarks: Annotated[
+        Path | None, typer.Option(metavar="F", help="Vertices of B, '[name] number' on each line, from 0.")
+    ] = None,
+    shape: Annotated[bool, typer.Option("--shape", help="B's triangles moved onto A's surface.")] = False,
+) -> None:
+    """Carry something of shape B to shape A along a map of A to B."""
+    from acnn.errors import InputError
+    from acnn.pipeline.transfer_files import What, transfer_files
+
+    asked: dict[What, bool] = {
+        "texture": texture,
+        "colors": colors,
+        "labels": labels is not None,
+        "landmarks": landmarks is not None,
+        "shape": shape,
+    }
+    chosen = [what for what, yes in asked.items() if yes]
+    if len(chosen) != 1:
+        found = "none" if not chosen else " and ".join(f"--{what}" for what in chosen)
+        raise InputError(f"Say what to carry with one of {', '.join(f'--{what}' for what in asked)}; {found} is given.")
+    out.result(transfer_files(map_file, b, a, file, chosen[0], labels or landmarks), human=_text)
+
+
+def _text(facts: dict[str, Any]) -> str:
+    lines = [f"{facts['out']}: {facts['what']} for {facts['vertices']} vertices"]
+    if facts["unmatched"]:
+        lines.append(f"{facts['unmatched']} of them have no match")
+    if facts.get("seam_faces"):
+        lines.append(f"{facts['seam_faces']} faces cross a seam of the texture and are painted into squares below it")
+    if facts.get("lost"):
+        lines.append(f"{facts['lost']} landmarks were left out of B on loading: -1")
+    if facts.get("left_out"):
+        lines.append(f"not in this format: {', '.join(facts['left_out'])}")
+    return "\n".join(lines)

@@ -1,0 +1,58 @@
+"""A shape in the connectivity of another: the reference's triangles moved onto the query's surface."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acnn.errors import InputError
+from acnn.shapes.shape import FloatArray, Mesh, Shape
+from acnn.surface.closest_points import ClosestPoints, SurfacePoints
+from acnn.surface.surface import surface_of
+
+
+def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothing: float | None = None) -> FloatArray:
+    """(m, 3) where the reference's vertices are on the query's surface.
+
+    With P the query's points, w_ij the weight of reference vertex j in the match of query vertex i, S the areas and W
+    the stiffness matrix of the reference,
+
+        X = argmin  sum_i |sum_j w_ij X_j - P_i|^2 + mu tr (W X)^T S^-1 (W X),
+
+    so vertices that matches fall on go to (nearly the mean of) those points, the others smoothly in between; then every
+    vertex moves to the nearest point of the query's surface.
+
+    Parameters
+    - query: n points; their mesh, where it has one, is what X is put on
+    - reference: m vertices
+    - places: (n) matches of the query's vertices on the reference
+    - smoothing: wave length, in mean edges of the reference, below which X is smoothed; None is 4 for matches at
+      vertices, which are off by up to half an edge, and 1 for exact places
+
+    Raises InputError where the reference is no mesh.
+    """
+    import scipy.sparse as sp
+    from scipy.sparse.linalg import splu
+
+    from acnn.surface.laplacian import stiffness
+
+    if not isinstance(reference, Mesh):
+        raise InputError("The shape whose triangles are moved must be a mesh, not a point cloud.")
+    surface = surface_of(reference)
+    n, m = len(query.vertices), len(reference.vertices)
+    rows = np.repeat(np.arange(n), 3)
+    match = sp.coo_array((places.weights.ravel(), (rows, reference.faces[places.faces].ravel())), shape=(n, m)).tocsr()
+    bending = stiffness(surface)
+    bending = bending @ sp.diags_array(1.0 / surface.vertex_areas) @ bending
+    # A wave of length q has |W X|^2 / S = S (2 pi / q)^4; here it weighs as much as its match does.
+    if smoothing is None:
+        smoothing = 4.0 if np.mean(places.weights.max(axis=1) > 0.999) > 0.9 else 1.0
+    length = surface.mean_edge * max(smoothing, 0.1) / (2 * np.pi)
+    normal = match.T @ match + length**4 / surface.vertex_areas.mean() * bending
+    # A component that nothing matches would have no place at all.
+    normal = (normal + 1e-9 * sp.eye_array(m)).tocsc()
+    centre = query.vertices.mean(axis=0)
+    moved = splu(normal).solve(np.asarray(match.T @ (query.vertices - centre))) + centre
+    if not isinstance(query, Mesh):
+        return moved
+    on_surface = ClosestPoints(query.vertices, query.faces)(moved)
+    return on_surface.of_corners(query.vertices[query.faces])

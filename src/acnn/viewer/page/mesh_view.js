@@ -1,0 +1,199 @@
+// Shaded meshes with a colour for every vertex, drawn with WebGL 2 into several parts of one canvas from one camera.
+
+const VERTEX_SHADER = `#version 300 es
+layout(location = 0) in vec3 place;
+layout(location = 1) in vec3 normal;
+layout(location = 2) in vec3 color;
+uniform mat4 projection;
+uniform mat3 turn;
+uniform vec3 offset;
+uniform float size;
+uniform vec3 middle;
+out vec3 seenNormal, seenPlace, ownColor;
+void main() {
+  vec3 seen = turn * (place * size + middle) + offset;
+  seenNormal = turn * normal;
+  seenPlace = seen;
+  ownColor = color;
+  gl_Position = projection * vec4(seen, 1.0);
+}`;
+
+// Light falls from the viewer's upper left, softly from the right, and from above; colours are mixed as amounts of light.
+const FRAGMENT_SHADER = `#version 300 es
+precision highp float;
+in vec3 seenNormal, seenPlace, ownColor;
+uniform vec4 paint;
+uniform float painted, twoSided;
+out vec4 result;
+void main() {
+  vec3 n = normalize(seenNormal);
+  vec3 eye = normalize(-seenPlace);
+  bool inside = twoSided > 0.5 ? dot(n, eye) < 0.0 : !gl_FrontFacing;
+  if (inside) n = -n;
+  vec3 albedo = pow(mix(ownColor, paint.rgb, painted), vec3(2.2));
+  float key = max(dot(n, normalize(vec3(-0.45, 0.55, 0.75))), 0.0);
+  float fill = max(dot(n, normalize(vec3(0.8, 0.1, 0.45))), 0.0);
+  vec3 light = vec3(0.20) + 0.14 * (0.5 + 0.5 * n.y) + 0.72 * key * vec3(1.0, 0.985, 0.96) + 0.20 * fill * vec3(0.94, 0.97, 1.0);
+  float gloss = pow(max(dot(n, normalize(normalize(vec3(-0.45, 0.55, 0.75)) + eye)), 0.0), 28.0) * 0.07;
+  float rim = pow(1.0 - max(dot(n, eye), 0.0), 3.0) * 0.06;
+  vec3 lit = albedo * light + gloss + rim * albedo;
+  if (inside && twoSided < 0.5) lit *= 0.55;
+  if (painted > 0.5) lit = albedo * (0.7 + 0.4 * key);
+  result = vec4(pow(lit, vec3(1.0 / 2.2)), 1.0) * paint.a;
+}`;
+
+class MeshView {
+  constructor(canvas) {
+    this.canvas = canvas;
+    this.gl = canvas.getContext("webgl2", { antialias: true, alpha: true, premultipliedAlpha: true });
+    if (!this.gl) throw new Error("no WebGL 2");
+    this.meshes = [];
+    this.ball = this.add(...ball());
+    this.start();
+  }
+
+  // Compile and upload; called again where the graphics card lost everything.
+  start() {
+    const gl = this.gl;
+    const program = gl.createProgram();
+    for (const [kind, text] of [
+      [gl.VERTEX_SHADER, VERTEX_SHADER],
+      [gl.FRAGMENT_SHADER, FRAGMENT_SHADER],
+    ]) {
+      const shader = gl.createShader(kind);
+      gl.shaderSource(shader, text);
+      gl.compileShader(shader);
+      gl.attachShader(program, shader);
+    }
+    gl.linkProgram(program);
+    if (!gl.getProgramParameter(program, gl.LINK_STATUS) && !gl.isContextLost())
+      throw new Error(gl.getProgramInfoLog(program));
+    gl.useProgram(program);
+    this.at = {};
+    for (const name of ["projection", "turn", "offset", "size", "middle", "paint", "painted", "twoSided"]) {
+      this.at[name] = gl.getUniformLocation(program, name);
+    }
+    gl.enable(gl.DEPTH_TEST);
+    gl.enable(gl.SCISSOR_TEST);
+    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+    for (const mesh of this.meshes) this.upload(mesh);
+  }
+
+  // places: Float32Array (n * 3) around the origin; faces: array of vertex numbers (m * 3)
+  add(places, faces, twoSided = false) {
+    const mesh = {
+      places,
+      faces,
+      twoSided,
+      normals: vertexNormals(places, faces),
+      colors: new Uint8Array(places.length).fill(200),
+    };
+    this.meshes.push(mesh);
+    if (this.at) this.upload(mesh);
+    return mesh;
+  }
+
+  upload(mesh) {
+    const gl = this.gl;
+    mesh.vao = gl.createVertexArray();
+    gl.bindVertexArray(mesh.vao);
+    const fill = (slot, data, type, normalised) => {
+      const buffer = gl.createBuffer();
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
+      gl.enableVertexAttribArray(slot);
+      gl.vertexAttribPointer(slot, 3, type, normalised, 0, 0);
+      return buffer;
+    };
+    fill(0, mesh.places, gl.FLOAT, false);
+    fill(1, mesh.normals, gl.FLOAT, false);
+    mesh.colorBuffer = fill(2, mesh.colors, gl.UNSIGNED_BYTE, true);
+    gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, Uint32Array.from(mesh.faces), gl.STATIC_DRAW);
+    gl.bindVertexArray(null);
+  }
+
+  paint(mesh, colors) {
+    mesh.colors = colors;
+    this.gl.bindBuffer(this.gl.ARRAY_BUFFER, mesh.colorBuffer);
+    this.gl.bufferData(this.gl.ARRAY_BUFFER, colors, this.gl.STATIC_DRAW);
+  }
+
+  // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, markers: [{place, color}]}]
+  draw(cells, camera) {
+    const gl = this.gl,
+      scale = Math.min(window.devicePixelRatio || 1, 2);
+    const width = Math.max(1, Math.round(this.canvas.clientWidth * scale)),
+      height = Math.max(1, Math.round(this.canvas.clientHeight * scale));
+    if (this.canvas.width !== width || this.canvas.height !== height) {
+      this.canvas.width = width;
+      this.canvas.height = height;
+    }
+    gl.disable(gl.SCISSOR_TEST);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
+    gl.enable(gl.SCISSOR_TEST);
+    gl.uniformMatrix3fv(this.at.turn, false, rotation(camera));
+    for (const cell of cells) {
+      const { left, top, width: w, height: h } = cell.rect;
+      if (w < 2 || h < 2) continue;
+      const box = [left * scale, height - (top + h) * scale, w * scale, h * scale].map(Math.round);
+      gl.viewport(...box);
+      gl.scissor(...box);
+      const view = frame(camera, w / h, cell.zoom);
+      gl.uniformMatrix4fv(this.at.projection, false, view.projection);
+      gl.uniform3fv(this.at.offset, view.offset);
+      this.drawMesh(cell.mesh, 1, [0, 0, 0]);
+      for (const marker of cell.markers || []) {
+        // Faintly through the surface; where it is seen, with a white rim.
+        const size = (marker.size || 1) * view.pixel(h) * 6;
+        gl.enable(gl.BLEND);
+        gl.disable(gl.DEPTH_TEST);
+        this.drawMesh(this.ball, size, marker.place, [...marker.color, 0.45]);
+        gl.disable(gl.BLEND);
+        gl.enable(gl.DEPTH_TEST);
+        gl.depthMask(false);
+        this.drawMesh(this.ball, size * 1.35, marker.place, [1, 1, 1, 1]);
+        gl.depthMask(true);
+        this.drawMesh(this.ball, size, marker.place, [...marker.color, 1]);
+      }
+    }
+  }
+
+  drawMesh(mesh, size, middle, paint) {
+    const gl = this.gl;
+    gl.uniform1f(this.at.size, size);
+    gl.uniform3fv(this.at.middle, middle);
+    gl.uniform4fv(this.at.paint, paint || [0, 0, 0, 1]);
+    gl.uniform1f(this.at.painted, paint ? 1 : 0);
+    gl.uniform1f(this.at.twoSided, mesh.twoSided ? 1 : 0);
+    gl.bindVertexArray(mesh.vao);
+    gl.drawElements(gl.TRIANGLES, mesh.faces.length, gl.UNSIGNED_INT, 0);
+  }
+
+  // The vertex seen at (x, y) CSS pixels within a cell, or -1.
+  pick(cell, camera, x, y) {
+    const { width, height } = cell.rect,
+      view = frame(camera, width / height),
+      turn = rotation(camera);
+    const slope = Math.tan(FIELD_OF_VIEW / 2);
+    const ray = [(((2 * x) / width - 1) * slope * width) / height, (1 - (2 * y) / height) * slope, -1];
+    // the ray in the mesh's coordinates: the transpose turns back
+    const back = v => [0, 1, 2].map(i => turn[3 * i] * v[0] + turn[3 * i + 1] * v[1] + turn[3 * i + 2] * v[2]);
+    const from = back(view.offset.map(c => -c)),
+      along = back(ray);
+    const p = cell.mesh.places,
+      f = cell.mesh.faces;
+    let best = Infinity,
+      found = -1;
+    for (let k = 0; k < f.length; k += 3) {
+      const hit = meet(from, along, p, 3 * f[k], 3 * f[k + 1], 3 * f[k + 2]);
+      if (hit && hit[0] < best) {
+        best = hit[0];
+        const weights = [1 - hit[1] - hit[2], hit[1], hit[2]];
+        found = f[k + weights.indexOf(Math.max(...weights))];
+      }
+    }
+    return found;
+  }
+}

@@ -1,0 +1,122 @@
+// The page joined together: controls, captions, and what happens when something is chosen.
+
+function choose(index) {
+  state.shape = (index + shapes.length) % shapes.length;
+  Object.assign(state, { vertex: -1, referenceVertex: -1 });
+  by("shape").value = state.shape;
+  refresh();
+}
+
+function refresh() {
+  const shape = shapes[state.shape],
+    figures = shape.figures[state.map] || shape.figures.network;
+  by("shape-caption").replaceChildren(
+    element("b", {}, shape.name),
+    ` ${shape.cloud ? "(cloud) " : ""}${state.map}: ${percent(figures.exact)} exact, error ${figures.mean_error_x100.toFixed(2)}`,
+  );
+  buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === state.shape)));
+  for (const row of by("table").tBodies[0].rows)
+    row.classList.toggle("chosen", Number(row.dataset.shape) === state.shape);
+  const heat = state.quantity === "error" || state.quantity === "confidence";
+  by("bar").hidden = !heat;
+  by("bar-range").hidden = state.quantity !== "error";
+  by("legend").textContent = { match: "Equal colours are matched points", plain: "" }[state.quantity] || "";
+  if (shape.missing && state.quantity === "match") by("legend").textContent += "; pale: missing from the part";
+  if (heat) {
+    const stops = data.scales[state.quantity],
+      top = state.quantity === "error" ? state.range : 1;
+    by("bar-strip").style.background = `linear-gradient(to right, ${stops.map(c => `rgb(${c.join()})`).join()})`;
+    by("bar-ticks").replaceChildren(
+      ...[0, 0.5, 1].map(s =>
+        element(
+          "span",
+          {},
+          state.quantity === "error"
+            ? Number((s * top).toPrecision(2)).toString() + (s === 1 ? "+" : "")
+            : percent(s, 0),
+        ),
+      ),
+    );
+    by("bar-name").textContent = state.quantity === "error" ? `error / ${data.length}` : "confidence of the network";
+  }
+  drawAllCurves();
+  tell();
+  repaint();
+}
+
+function drawAllCurves() {
+  const look = {
+    network: ["--network", ""],
+    refined: ["--refined", ""],
+    "network symmetric": ["--network", "6 4"],
+    "refined symmetric": ["--refined", "6 4"],
+  };
+  const lines = Object.entries(data.curves).map(([name, line]) => ({
+    name,
+    values: line,
+    color: look[name][0],
+    dash: look[name][1],
+  }));
+  const shape = shapes[state.shape],
+    own = shape.figures[state.map];
+  if (own && shapes.length > 1)
+    lines.push({ name: `${shape.name}, ${state.map}`, values: own.curve, color: "--other", dash: "2 3", thin: true });
+  const marks = data.published.exact ? data.published.entries.map(e => ({ name: e.method, value: e.value })) : [];
+  drawCurves(by("curves"), data.thresholds, lines, marks, `geodesic error / ${data.length} of the reference`);
+}
+
+function connectControls() {
+  shapes.forEach((shape, i) => {
+    by("shape").append(element("option", { value: i }, shape.name));
+    const button = element("button", { type: "button", "aria-pressed": "false" }, shape.name);
+    button.addEventListener("click", () => choose(i));
+    buttons.push(button);
+    by("thumbs").append(element("li", {}, button));
+  });
+  for (const range of RANGES) by("range").append(element("option", { value: range }, String(range)));
+  by("range").value = state.range;
+  for (const input of document.querySelectorAll("input[name=map]")) {
+    input.disabled = !MAPS.includes(input.value);
+    input.checked = input.value === state.map;
+  }
+  for (const name of ["quantity", "map"]) {
+    by(name).addEventListener("change", event => {
+      state[name] = event.target.value;
+      refresh();
+    });
+  }
+  by("shape").addEventListener("change", event => choose(Number(event.target.value)));
+  by("range").addEventListener("change", event => {
+    state.range = Number(event.target.value);
+    refresh();
+  });
+  by("up").addEventListener("change", resetCamera);
+  by("reset").addEventListener("click", resetCamera);
+  by("thumbs").addEventListener("scroll", redraw);
+}
+
+function startView() {
+  try {
+    view = new MeshView(canvas);
+  } catch (error) {
+    canvas.hidden = true;
+    by("fallback").hidden = false;
+    return;
+  }
+  for (const shape of [reference, ...shapes]) {
+    shape.mesh = view.add(shape.places, shape.faces, Boolean(shape.cloud));
+  }
+  canvas.addEventListener("webglcontextlost", event => event.preventDefault());
+  canvas.addEventListener("webglcontextrestored", () => {
+    view.start();
+    repaint();
+  });
+  listenToPointers();
+  new ResizeObserver(redraw).observe(by("stage"));
+  resetCamera();
+}
+
+fillPage(choose);
+connectControls();
+startView();
+refresh();
