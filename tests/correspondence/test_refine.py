@@ -158,7 +158,7 @@ def test_shapes_of_a_few_vertices_are_left_alone_or_refined_without_fuss():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"method": "magic"}, "'none', 'fm' or 'zoomout'"),
+        ({"method": "magic"}, "use none, fm, zoomout, pfm, auto"),
         ({"matches": [0, 1, 2]}, "does not belong"),
         ({"confidence": [0.5]}, "its own confidence"),
         ({"query_basis": SpectralBasis(np.ones(9), np.ones((9, 9)), np.ones(9))}, "query's basis has 9"),
@@ -198,3 +198,19 @@ def test_two_faust_people_with_spoiled_truth():
     before, after = evaluate_map(start, truth, distances), evaluate_map(refined.query_to_reference, truth, distances)
     assert after.mean_error_x100 < 0.15 * before.mean_error_x100
     assert after.coverage > before.coverage
+
+
+def test_auto_takes_the_partial_map_for_parts_only():
+    from acnn.correspondence.refine import suitable_method
+    from acnn.datasets.builtin import builtin_humans
+    from acnn.datasets.parts import cut_part
+
+    whole = builtin_humans().mesh(0)
+    surface = surface_of(whole)
+    part = surface_of(cut_part(whole, "cuts", 0.4, seed=1)[0], surface.unit)
+    nick = surface_of(cut_part(whole, "holes", 0.03, seed=1)[0], surface.unit)
+    assert suitable_method(surface, surface)[0] == "zoomout"
+    assert suitable_method(nick, surface)[0] == "zoomout"
+    method, why = suitable_method(part, surface)
+    assert method == "pfm"
+    assert "60." in why or "59." in why

@@ -16,21 +16,18 @@ from acnn.cli.app import Output, command
 def demo(
     out: Output,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")] = Path("demo"),
-    partial: Annotated[bool, typer.Option("--partial", help="With parts missing (not there yet).")] = False,
+    partial: Annotated[bool, typer.Option("--partial", help="Match parts of people: cuts and holes.")] = False,
     changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
     train_shapes: Annotated[int | None, typer.Option(help="Learn from fewer shapes, for a quick try.")] = None,
     test_shapes: Annotated[int, typer.Option(help="Shapes of unseen people to match.")] = 12,
 ) -> None:
     """Prepare, train, match people never seen, refine, evaluate and draw, on the built-in humans."""
-    from acnn.errors import InputError
     from acnn.pipeline.demo import run_demo
     from acnn.training.config import preset_config
     from acnn.viewer import draw_matches
 
-    if partial:
-        raise InputError("--partial: matching of partial shapes is not there yet.")
     chosen = dict(change.partition("=")[::2] for change in changes or [])
-    config = preset_config("quick").with_changes(chosen)
+    config = preset_config("quick-partial" if partial else "quick").with_changes(chosen)
     with ExitStack() as bars:
 
         def stage(name: str) -> Callable[[int, int], None]:
@@ -48,6 +45,7 @@ def demo(
 
         facts = run_demo(
             folder,
+            partial=partial,
             config=config,
             train_shapes=train_shapes,
             test_shapes=test_shapes,
@@ -60,7 +58,9 @@ def demo(
 
 def _text(facts: dict[str, Any], folder: Path) -> str:
     lines = ["                       exact   error x 100   coverage"]
-    for kind, part in (("unseen people", facts), ("  remeshed", facts["remeshed"])):
+    kinds = {"remeshed": ("unseen people", "  remeshed"), "holes": ("parts with cuts", "parts with holes")}
+    second = next(kind for kind in kinds if kind in facts)
+    for kind, part in zip(kinds[second], (facts, facts[second]), strict=True):
         for name, row in ((kind, part), ("    refined", part["refined"])):
             lines.append(f"{name:20s} {row['exact']:7.1%}   {row['mean_error_x100']:11.2f}   {row['coverage']:8.1%}")
     lines += [

@@ -16,7 +16,7 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="Default: what it was trained on.")] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="E.g. 060-079.")] = None,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|auto")] = "none",
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "none",
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
 ) -> None:
     """Match shapes whose truth is known, and compare by the Princeton protocol."""

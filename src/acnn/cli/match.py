@@ -17,7 +17,7 @@ def match(
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the result goes.")],
     b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
     model: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder of a run.")] = None,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|auto")] = "auto",
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
     unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
 ) -> None:
     """Match a shape to the reference of a run, or to another shape through it."""

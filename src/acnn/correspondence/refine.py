@@ -18,10 +18,13 @@ from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.edges import edges_with_faces
 from acnn.surface.surface import Surface
 
-RefineMethod = Literal["none", "fm", "zoomout"]
+RefineMethod = Literal["none", "fm", "zoomout", "pfm", "auto"]
 
-EIGENFUNCTIONS = {"none": 1, "fm": 250, "zoomout": 200}
+EIGENFUNCTIONS: dict[RefineMethod, int] = {"none": 1, "fm": 250, "zoomout": 200, "pfm": 200, "auto": 200}
 """How many eigenfunctions each method takes, where the shapes have enough vertices."""
+
+WHOLE = 0.9
+"""A query with a border and less than this share of the reference's area is a part of it."""
 
 FEWEST = 5
 """Eigenfunctions below which no map is worth fitting."""
@@ -33,7 +36,8 @@ class Refined:
 
     - query_to_reference: (n,) reference vertices
     - facts: `method` asked for; `used`, which is `none` where refinement looked worse than the start; `why`, in words;
-      `eigenfunctions`; and of the map before and after: `coverage`, `roughness`, `agreement` (see `refine`)
+      `chosen_because` with `auto`; `eigenfunctions`; and of the map before and after: `coverage`, `roughness`,
+      `agreement` (see `refine`), or for `pfm` `distortion` and `agreement` (see `partial_map`)
     """
 
     query_to_reference: IntArray
@@ -56,11 +60,13 @@ def refine(
     - `fm`, the paper's (section 4.3): functional map of the most confident 65 % of the matches (4,500 on FAUST), then
       at most 10 rounds of spectral ICP
     - `zoomout`: `guided_zoomout` from 20 eigenfunctions upwards in steps of a fifth, by at least 5 and at most 15
+    - `pfm`: a partial functional map, for a query that is a part of the reference in the same unit (`partial_map`)
+    - `auto`: `zoomout` for whole shapes, `pfm` for parts (`suitable_method`)
     - `none`: the network's map
 
-    The refined map is kept only if, against the start, it is not rougher (mean squared distance on the reference
-    between the matches of neighbouring query vertices), covers no less of the reference's area, and
-    agrees with most of the confident matches. Distances here are commute-time distances,
+    Except by `pfm`, which judges for itself, the refined map is kept only if, against the start, it is not rougher
+    (mean squared distance on the reference between the matches of neighbouring query vertices), covers no less of the
+    reference's area, and agrees with most of the confident matches. Distances here are commute-time distances,
     sum_k (psi_k(y) - psi_k(z))^2 / lambda_k over its mean; below a tenth of the mean, matches agree.
 
     Parameters
@@ -72,13 +78,26 @@ def refine(
 
     Raises InputError for an unknown method or a map that does not fit the shapes.
     """
-    if method not in EIGENFUNCTIONS:
-        raise InputError(f"Unknown refinement '{method}': use 'none', 'fm' or 'zoomout'.")
+    method = known_method(method)
     soft_map = _as_soft_map(matches, confidence, query, reference)
     start = soft_map.query_to_reference
     facts: dict[str, Any] = {"method": method, "used": "none", "why": "not asked for"}
     if method == "none":
         return Refined(start.copy(), facts)
+    if method == "auto":
+        method, facts["chosen_because"] = suitable_method(query, reference)
+    if method == "pfm":
+        from acnn.correspondence.partial_map import partial_map
+
+        found = partial_map(
+            soft_map,
+            query,
+            reference,
+            part_basis=query_basis,
+            full_basis=reference_basis,
+            eigenfunctions=eigenfunctions or EIGENFUNCTIONS["pfm"],
+        )
+        return Refined(found.part_to_full, facts | found.facts)
     wanted = EIGENFUNCTIONS[method] if eigenfunctions is None else eigenfunctions
     left = basis_of(query, wanted) if query_basis is None else query_basis
     right = basis_of(reference, wanted) if reference_basis is None else reference_basis
@@ -101,6 +120,36 @@ def refine(
             )
         facts["why"] = objection
     return Refined(start.copy(), facts)
+
+
+def known_method(name: str) -> RefineMethod:
+    """The method of a name; raises InputError where there is none."""
+    for method in EIGENFUNCTIONS:
+        if method == name:
+            return method
+    raise InputError(f"Unknown refinement '{name}': use {', '.join(EIGENFUNCTIONS)}.")
+
+
+def suitable_method(query: Surface, reference: Surface) -> tuple[RefineMethod, str]:
+    """`pfm` for a query that is a part of the reference, else `zoomout`; and why, in words.
+
+    A part has a border that the reference has not, and less area; both must be in the same unit for that to show.
+    """
+    share = float(query.vertex_areas.sum() / reference.vertex_areas.sum())
+    lengths = [_border_length(surface) for surface in (query, reference)]
+    if not lengths[0] > 2.0 * lengths[1]:
+        return "zoomout", "the query has no border that the reference has not"
+    if share >= WHOLE:
+        return "zoomout", f"the query has a border, but {share:.1%} of the reference's area"
+    return "pfm", f"the query has a border, and {share:.1%} of the reference's area"
+
+
+def _border_length(surface: Surface) -> float:
+    """Length of all borders over the root of the area; 0 for a cloud, where they are not known."""
+    edges, sides = edges_with_faces(surface.faces)
+    ends = surface.vertices[edges[sides[:, 1] < 0]]
+    length = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).sum()
+    return float(length / np.sqrt(surface.vertex_areas.sum()))
 
 
 class _Judge:

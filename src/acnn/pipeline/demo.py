@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from acnn.correspondence.refine import RefineMethod
 from acnn.datasets.collection import Dataset, Sample
 from acnn.datasets.opening import humans_dataset
+from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.evaluation.curves import report_curves, write_curves_csv, write_curves_json, write_curves_png
 from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.run import Run, open_run
@@ -23,6 +25,9 @@ from acnn.training.loop import Report
 COPIED = 6
 """One in so many training shapes is learned from in a second triangulation, too."""
 
+LACKING: dict[Kind, tuple[float, float]] = {"cuts": (0.2, 0.6), "holes": (0.1, 0.4)}
+"""Shares of the area that the parts of the partial demo lack."""
+
 Draw = Callable[[Path, Run, dict[str, list[Matched]]], list[Path]]
 """Draws what was matched into a folder and gives the files."""
 
@@ -30,9 +35,26 @@ Stage = Callable[[str], Progress | None]
 """Called with the name of each stage as it begins; gives what is to be called with (done, in all)."""
 
 
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a demo learns from and matches.
+
+    - dataset: all shapes; those marked `train` are learned from
+    - tested: names of the shapes to match, by kind; the first kind's figures are the demo's
+    - config: settings of the training
+    - refinement: of the matches
+    """
+
+    dataset: Dataset
+    tested: dict[str, list[str]]
+    config: RunConfig
+    refinement: RefineMethod
+
+
 def run_demo(
     out: Path,
     *,
+    partial: bool = False,
     config: RunConfig | None = None,
     train_shapes: int | None = None,
     test_shapes: int = 12,
@@ -45,35 +67,34 @@ def run_demo(
 
     Parameters
     - out: folder; the run goes into `out/run`, the figures beside it
-    - config: by default the preset `quick`
+    - partial: learn from and match parts, with cuts and with holes, instead of whole shapes
+    - config: by default the preset `quick`, or `quick-partial`
     - train_shapes: how many of the training shapes to use, for a quick try; None is all
-    - test_shapes: how many shapes of unseen people to match, and as many remeshed copies
+    - test_shapes: how many shapes of unseen people to match, and as many remeshed copies (or: how many parts of each
+      kind)
     - workers: processes that prepare
     - stage, report: for progress
     - draw: draws the matched shapes (`acnn.viewer.draw_matches`)
 
     Returns `exact, mean_error_x100, seconds` on unseen people, the same under `refined`, and all of that under
-    `remeshed` for remeshed copies of them.
+    `remeshed` for remeshed copies of them; of parts, those with cuts come first and those with holes are under `holes`.
     """
     began = time.perf_counter()
-    chosen = config or preset_config("quick")
-    dataset = demo_dataset(train_shapes, test_shapes)
+    plan = partial_plan(train_shapes, test_shapes, config) if partial else whole_plan(train_shapes, test_shapes, config)
+    dataset = plan.dataset
     out.mkdir(parents=True, exist_ok=True)
     facts, _ = train_run(
-        dataset, out / "run", chosen, workers=workers, preparing=stage("preparing people"), report=report
+        dataset, out / "run", plan.config, workers=workers, preparing=stage("preparing people"), report=report
     )
     run = open_run(out / "run")
-    kept: dict[str, list[Matched]] = {"original": [], "remeshed": []}
+    kept: dict[str, list[Matched]] = {kind: [] for kind in plan.tested}
     reports = {}
     for kind, samples in kept.items():
-        names = [
-            s.name for s in dataset.samples if s.split == "test" and ("_remeshed" in s.name) == (kind == "remeshed")
-        ]
         reports[kind], _ = evaluate_run(
             run,
             dataset,
-            test_list=",".join(names),
-            refinement="zoomout",
+            test_list=",".join(plan.tested[kind]),
+            refinement=plan.refinement,
             workers=workers,
             preparing=stage(f"preparing unseen people ({kind})"),
             progress=stage(f"matching unseen people ({kind})"),
@@ -85,21 +106,22 @@ def run_demo(
     if draw:
         stage("drawing")
         pictures += draw(out, run, kept)
-    figures = _figures(reports["original"]) | {
-        "remeshed": _figures(reports["remeshed"]),
+    first, second = reports
+    figures = _figures(reports[first]) | {
+        second: _figures(reports[second]),
         "train_shapes": len(facts["train"]),
         "steps": facts.get("step"),
         "seconds_preparing": facts["seconds_preparing"],
         "seconds_training": facts["seconds_training"],
         "seconds": time.perf_counter() - began,
-        "normalisation": reports["original"]["normalisation"],
+        "normalisation": reports[first]["normalisation"],
         "files": [str(path) for path in pictures],
     }
     write_whole(out / "demo.json", (json.dumps(figures, indent=2) + "\n").encode())
     return figures
 
 
-def demo_dataset(train_shapes: int | None, test_shapes: int) -> Dataset:
+def whole_plan(train_shapes: int | None, test_shapes: int, config: RunConfig | None = None) -> Plan:
     """People to learn from, some of them in a second triangulation as well, and people to test on in two of them.
 
     The people tested on are others than those learned from, in other poses.
@@ -111,7 +133,25 @@ def demo_dataset(train_shapes: int | None, test_shapes: int) -> Dataset:
     testing = _spread([s for s in originals.values() if s.split == "test"], test_shapes)
     chosen = [*training, *(copies[s.name] for s in training[::COPIED])]
     chosen += [*testing, *(copies[s.name] for s in testing)]
-    return replace(dataset, samples=tuple(chosen))
+    tested = {"original": [s.name for s in testing], "remeshed": [copies[s.name].name for s in testing]}
+    chosen_config = config or preset_config("quick")
+    return Plan(replace(dataset, samples=tuple(chosen)), tested, chosen_config, "zoomout")
+
+
+def partial_plan(train_shapes: int | None, test_shapes: int, config: RunConfig | None = None) -> Plan:
+    """Parts of people to learn from, half with cuts and half with holes, and parts of other people to test on."""
+    dataset = humans_dataset()
+    training = _spread([s for s in dataset.samples if s.split == "train"], train_shapes)
+    testing = _spread([s for s in dataset.samples if s.split == "test"], test_shapes)
+    samples: list[Sample] = []
+    tested: dict[str, list[str]] = {}
+    for i, kind in enumerate(KINDS):
+        learned = parts_of(replace(dataset, samples=tuple(training[i::2])), kind, LACKING[kind], seed=1)
+        matched = parts_of(replace(dataset, samples=tuple(testing)), kind, LACKING[kind], seed=2)
+        samples += [*learned.samples, *matched.samples]
+        tested[kind] = [s.name for s in matched.samples]
+    parts = replace(dataset, samples=tuple(samples), unit=learned.unit)
+    return Plan(parts, tested, config or preset_config("quick-partial"), "pfm")
 
 
 def _spread(samples: list[Sample], count: int | None) -> list[Sample]:
@@ -132,7 +172,7 @@ def _write_curves(out: Path, reports: dict[str, dict[str, Any]]) -> None:
         for name, curve in report_curves(report).items():
             if "symmetric" not in name:
                 curves[f"{name}, {kind}"] = curve
-    normalisation = reports["original"]["normalisation"]
+    normalisation = next(iter(reports.values()))["normalisation"]
     write_curves_csv(out / "curves.csv", curves)
     write_curves_json(out / "curves.json", curves, normalisation)
     write_curves_png(out / "curves.png", curves, normalisation)

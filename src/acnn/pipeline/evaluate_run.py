@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from acnn.correspondence import SoftMap, basis_of, refine
-from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod
+from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method
 from acnn.datasets import open_dataset
 from acnn.datasets.collection import BarycentricTruth, Dataset, Example
 from acnn.errors import InputError
@@ -68,7 +68,7 @@ def evaluate_run(
     - run: or its folder
     - data: as for `open_dataset`; None is the data it was trained on
     - test_list: shapes, as for `Dataset.select`; by default those marked `test`, or all that were not trained on
-    - refinement: `none`, `fm`, `zoomout` or `auto`
+    - refinement: `none`, `fm`, `zoomout`, `pfm` or `auto`
     - workers: processes that prepare
     - preparing, progress: called with (done, in all)
     - keep: called with each matched shape, for pictures and the like
@@ -77,7 +77,7 @@ def evaluate_run(
     """
     opened = run if isinstance(run, Run) else open_run(run)
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
-    method = refinement_method(refinement)
+    method = known_method(refinement)
     if test_list is None:
         trained = {*opened.facts["train"], *opened.facts["validation"]}
         test_list = "test" if any(s.split == "test" for s in dataset.samples) else None
@@ -150,15 +150,7 @@ def evaluate_run(
     return report | {"refinement": method, "seconds_per_shape": float(np.mean(seconds))}, failures
 
 
-def refinement_method(name: str) -> RefineMethod:
-    """The refinement of a name; `auto` is ZoomOut."""
-    known: dict[str, RefineMethod] = {"none": "none", "fm": "fm", "zoomout": "zoomout", "auto": "zoomout"}
-    if name not in known:
-        raise InputError(f"Unknown refinement '{name}': use none, fm, zoomout or auto.")
-    return known[name]
-
-
-def _pairs(surface: Surface, method: str) -> int:
+def _pairs(surface: Surface, method: RefineMethod) -> int:
     return min(EIGENFUNCTIONS[method], len(surface.vertices) - 1)
 
 

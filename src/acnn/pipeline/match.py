@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from acnn.correspondence import SoftMap, query_to_target_through, refine
+from acnn.correspondence.refine import known_method
 from acnn.descriptors.settings import describe_surface
 from acnn.patches import build_patches, cached_patches
-from acnn.pipeline.evaluate_run import refinement_method
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.formats.files import write_whole
@@ -54,12 +54,14 @@ def match_shape(
     Parameters
     - shape: as `load` returns it
     - run: the network
-    - refinement: `none`, `fm`, `zoomout` or `auto`
-    - unit: length of one run unit in the shape's coordinates; None is its own geodesic diameter / 200
+    - refinement: `none`, `fm`, `zoomout`, `pfm` or `auto`
+    - unit: length of one run unit in the shape's coordinates; None is that of the run where it has one (it learned
+      from parts, which come in the units of their reference), else the shape's own geodesic diameter / 200
     - cache: whether operators are looked for and kept in the cache
     - progress: called with (done, in all) while the operators are computed
     """
-    method = refinement_method(refinement)
+    method = known_method(refinement)
+    unit = unit if unit is not None else run.facts.get("unit")
     make = cached_patches if cache else build_patches
     patches = make(shape, run.config.patches, unit=unit, progress=progress)
     surface = surface_of(shape, patches.unit)
@@ -114,7 +116,7 @@ def match_files(
             second.confidence,
         )
         # Directly between the two shapes, the steps that the reference's vertices leave are mended.
-        method = refinement_method(refinement)
+        method = known_method(refinement)
         matched = refine(matched, first.surface, second.surface, method, confidence=first.confidence).query_to_reference
         arrays |= {"a_to_b": matched, "b_to_reference": second.query_to_reference}
         facts |= {"target_vertices": len(target.vertices), "target_mean_confidence": float(second.confidence.mean())}

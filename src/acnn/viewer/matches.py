@@ -5,13 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
+from acnn.datasets.parts import KINDS
 from acnn.evaluation import ReferenceDistances
 from acnn.pipeline.evaluate_run import Matched
 from acnn.pipeline.run import Run
+from acnn.shapes.shape import IntArray, Mesh
 from acnn.surface import surface_of
 from acnn.viewer.colors import position_colors
 from acnn.viewer.pictures import grid, render, save_png
+
+PALE = 0.93
+"""Grey of what a part lacks."""
 
 HOTTEST = 0.1
 """Error, over sqrt(area), that is drawn in the hottest colour."""
@@ -21,7 +27,7 @@ def draw_matches(out: Path, run: Run, matched: dict[str, list[Matched]], count: 
     """Draw the reference and some matched shapes, for each kind of shape one picture.
 
     Rows: colours carried over from the reference by the refined map; errors of the network's map; errors after
-    refinement.
+    refinement. Of parts, also the reference with the region that was found, the rest pale.
 
     Parameters
     - out: folder; files are `matches_KIND.png`
@@ -41,6 +47,9 @@ def draw_matches(out: Path, run: Run, matched: dict[str, list[Matched]], count: 
         blank = np.full_like(rows[0][0], 255)
         rows[1].append(blank)
         rows[2].append(blank)
+        if kind in KINDS:
+            rows.append([blank])
+            labels.append([""])
         for one in some:
             final = one.refined if one.refined is not None else one.soft_map.query_to_reference
             shape = one.example.shape
@@ -52,7 +61,22 @@ def draw_matches(out: Path, run: Run, matched: dict[str, list[Matched]], count: 
                 error[known] = distances.between(point_map[known], one.example.labels[known])
                 rows[row].append(render(shape, values=error, cmap="heat", vmin=0.0, vmax=HOTTEST))
                 labels[row].append(f"{'network' if row == 1 else 'refined'}: {100 * error[known].mean():.2f}")
+            if kind in KINDS:
+                found = _around(final, run.reference)
+                rows[3].append(render(run.reference, colors=np.where(found[:, None], colors, PALE)))
+                labels[3].append(f"found on the whole: {found.mean():.0%} of the vertices")
         path = out / f"matches_{kind}.png"
         save_png(grid(rows, labels), path)
         files.append(path)
     return files
+
+
+def _around(matched: IntArray, reference: Mesh) -> NDArray[np.bool_]:
+    """(m,) whether a reference vertex, or two of its neighbours, are the match of some vertex."""
+    hit = np.zeros(len(reference.vertices), dtype=bool)
+    hit[matched] = True
+    corners = hit[reference.faces]
+    beside = np.zeros(len(hit), dtype=int)
+    for k in range(3):
+        np.add.at(beside, reference.faces[:, k], corners[:, (k + 1) % 3] & corners[:, (k + 2) % 3])
+    return hit | (beside > 0)
