@@ -18,20 +18,26 @@ from typing import Any
 TRAIN, TEST = "000-049", "050-059"
 CORE_MINUTES = 20.0
 
+NETWORK = "FC96+RES(IC64)+RES(IC64)+RES(IC64)+FC512+DO(0.4)+Softmax"
+
 BASE: dict[str, Any] = {
     "angles": 8,
     "alpha": 100.0,
     "scales": (4.0, 16.0, 64.0),
-    "shot_radii": (12.0,),
-    "architecture": "FC96+RES(IC64)+RES(IC64)+RES(IC64)+FC512+DO(0.4)+Softmax",
+    "shot_radii": (4.0, 8.0, 16.0),
+    "area_weighted": False,
+    "upright": True,
+    "architecture": NETWORK,
     "learning_rate": 3e-3,
     "schedule": "one-cycle",
     "weight_decay": 1e-4,
+    "shared_outputs": 300,
     "loss_vertices": 1000,
 }
 
 ROWS: dict[str, dict[str, Any]] = {
     "base": {},
+    # convolution
     "angular_max": {"angular_max": True},
     "alpha_1": {"alpha": 1.0},
     "alpha_10": {"alpha": 10.0},
@@ -40,23 +46,28 @@ ROWS: dict[str, dict[str, Any]] = {
     "scales_narrow": {"scales": (3.0, 6.0, 12.0, 24.0)},
     "scales_wide": {"scales": (4.0, 16.0, 64.0, 256.0)},
     "top_7": {"entries": 7},
+    # input
     "shot_radius_7": {"shot_radii": (7.0,)},
-    "shot_radius_20": {"shot_radii": (20.0,)},
-    "shot_two_radii": {"shot_radii": (8.0, 20.0)},
+    "shot_radius_12": {"shot_radii": (12.0,)},
+    "shot_by_area": {"area_weighted": True},
+    "shot_published_frame": {"upright": False},
     "wks": {"kinds": ("wks",)},
+    # network
     "no_residual": {"architecture": "FC96+IC64+BN+IC64+BN+IC64+BN+FC512+DO(0.4)+Softmax"},
     "one_layer": {"architecture": "FC96+RES(IC64)+FC512+DO(0.4)+Softmax"},
-    "five_layers": {"architecture": "FC96+RES(IC64)+RES(IC64)+RES(IC64)+RES(IC64)+RES(IC64)+FC512+DO(0.4)+Softmax"},
-    "wide_96": {"architecture": "FC96+RES(IC96)+RES(IC96)+RES(IC96)+FC512+DO(0.4)+Softmax"},
-    "hidden_256": {"architecture": "FC96+RES(IC64)+RES(IC64)+RES(IC64)+FC256+DO(0.4)+Softmax"},
-    "no_dropout": {"architecture": "FC96+RES(IC64)+RES(IC64)+RES(IC64)+FC512+Softmax"},
+    "five_layers": {"architecture": NETWORK.replace("+FC512", "+RES(IC64)+RES(IC64)+FC512")},
+    "wide_96": {"architecture": NETWORK.replace("IC64", "IC96")},
+    "hidden_256": {"architecture": NETWORK.replace("FC512", "FC256")},
+    # learning
+    "no_dropout": {"architecture": NETWORK.replace("+DO(0.4)", "")},
+    "no_sharing": {"shared_outputs": 0},
     "constant_rate": {"schedule": "constant", "learning_rate": 1e-3},
     "label_smoothing": {"label_smoothing": 0.1},
     "all_vertices": {"loss_vertices": 0},
+    # what is learned from
     "blended": {"blended": 1},
     "remeshed": {"remeshed": 0.5},
-    "blended_remeshed": {"blended": 1, "remeshed": 0.5},
-    "blended_remeshed_soft": {"blended": 1, "remeshed": 0.5, "soft_labels": True},
+    "remeshed_soft": {"remeshed": 0.5, "soft_labels": True},
 }
 """Changes to `BASE`, by the name of the row."""
 
