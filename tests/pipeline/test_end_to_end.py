@@ -93,7 +93,7 @@ def test_match_of_two_files_is_numbered_as_in_the_files(demo, tmp_path, capsys):
     save(with_stray, tmp_path / "a.off")
     save(second, tmp_path / "b.obj")
     arguments = ["match", str(tmp_path / "a.off"), str(tmp_path / "b.obj"), "--model", str(folder / "run")]
-    assert main([*arguments, "--out", str(tmp_path / "result"), "--json"]) == 0
+    assert main([*arguments, "--out", str(tmp_path / "result"), "--json", "--barycentric"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["vertices"] == 2500
     lines = np.loadtxt(tmp_path / "result" / "a_to_b.txt", dtype=int)
@@ -102,8 +102,12 @@ def test_match_of_two_files_is_numbered_as_in_the_files(demo, tmp_path, capsys):
     assert lines[1:].min() >= 0
     assert lines.max() < 2500
     assert {p.name for p in (tmp_path / "result").iterdir()} == {
-        *("a_to_b.txt", "confidence.txt", "map.npz", "a.ply", "b.ply"),
+        *("a_to_b.txt", "a_to_b.vts", "confidence.txt", "map.npz", "a.ply", "a.glb", "b.ply", "b.glb"),
     }
+    assert (np.loadtxt(tmp_path / "result" / "a_to_b.vts", dtype=int) == lines + 1).all()
+    arrays = np.load(tmp_path / "result" / "map.npz")
+    assert arrays["a_to_b_weights"].shape == (2500, 3)
+    assert (second.faces[arrays["a_to_b_faces"]] == arrays["a_to_b"][:, None]).any(axis=1).mean() > 0.5
 
 
 def test_evaluate_prints_the_contract(demo, capsys):

@@ -19,6 +19,7 @@ def match(
     model: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder of a run.")] = None,
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
     unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
+    barycentric: Annotated[bool, typer.Option("--barycentric", help="Points inside triangles, too.")] = False,
 ) -> None:
     """Match a shape to the reference of a run, or to another shape through it."""
     from acnn.errors import InputError
@@ -27,7 +28,17 @@ def match(
     if model is None:
         raise InputError("There is no model in the package yet: give one with --model RUN ('acnn demo' trains one).")
     with out.progress("matching") as progress:
-        facts = match_files(a, b, model, folder, refinement=refine, unit=unit, cache=out.cache, progress=progress)
+        facts = match_files(
+            a,
+            b,
+            model,
+            folder,
+            refinement=refine,
+            unit=unit,
+            barycentric=barycentric,
+            cache=out.cache,
+            progress=progress,
+        )
     out.result(facts, human=_text)
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acnn.correspondence import SoftMap, query_to_target_through, refine
 from acnn.correspondence.refine import known_method
+from acnn.correspondence.subvertex import subvertex_map
 from acnn.descriptors.settings import describe_surface
 from acnn.patches import build_patches, cached_patches
 from acnn.pipeline.run import Run, open_run
@@ -78,14 +80,17 @@ def match_files(
     *,
     refinement: str = "auto",
     unit: float | None = None,
+    barycentric: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Match shape A to the reference, or to shape B through it, and write the result.
 
     Files: `query_to_reference.txt`, or `a_to_b.txt`: on line i the vertex that matches vertex i of A's file, both
-    counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; `confidence.txt`;
-    `map.npz` with all arrays; and the shapes in corresponding colours.
+    counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; the same counted from 1 as
+    `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded; and the shapes in
+    corresponding colours, as `.ply` and `.glb`. With `barycentric`, points inside triangles as well: `NAME_faces` and
+    `NAME_weights` in `map.npz`, the faces of the target as loaded.
 
     Returns facts about the match.
     """
@@ -105,7 +110,8 @@ def match_files(
     if target is None:
         name = "query_to_reference"
         matched = first.query_to_reference
-        save(Mesh(opened.reference.vertices, opened.reference.faces, colors), out / "reference.ply")
+        reached = surface_of(opened.reference, opened.facts.get("unit"))
+        _save_colored(Mesh(opened.reference.vertices, opened.reference.faces), colors, out / "reference")
     else:
         second = match_shape(target, opened, **arguments)
         name = "a_to_b"
@@ -121,16 +127,28 @@ def match_files(
         arrays |= {"a_to_b": matched, "b_to_reference": second.query_to_reference}
         facts |= {"target_vertices": len(target.vertices), "target_mean_confidence": float(second.confidence.mean())}
         colors_b = colors[second.query_to_reference]
-        save(replace(target, colors=colors_b), out / "b.ply")
-        colors = colors_b
+        _save_colored(target, colors_b, out / "b")
+        colors, reached = colors_b, second.surface
         matched = _numbered_as_file(matched, target)
-    save(replace(shape, colors=colors[arrays[name]]), out / "a.ply")
-    _write_lines(out / f"{name}.txt", _rows_of_file(matched, shape, -1), "%d")
+    if barycentric:
+        points = subvertex_map(arrays[name], first.surface, reached)
+        arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
+    _save_colored(shape, colors[arrays[name]], out / "a")
+    rows = _rows_of_file(matched, shape, -1)
+    _write_lines(out / f"{name}.txt", rows, "%d")
+    _write_lines(out / f"{name}.vts", rows + 1, "%d")
     _write_lines(out / "confidence.txt", _rows_of_file(first.confidence, shape, 0.0), "%.6f")
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_whole(out / "map.npz", buffer.getvalue())
     return facts | {"map": str(out / f"{name}.txt"), "out": str(out)}
+
+
+def _save_colored(shape: Shape, colors: NDArray[np.uint8], path: Path) -> None:
+    """The shape in colours, for mesh programs and for browsers."""
+    colored = replace(shape, colors=colors, texture=None) if isinstance(shape, Mesh) else replace(shape, colors=colors)
+    save(colored, path.with_suffix(".ply"))
+    save(colored, path.with_suffix(".glb"))
 
 
 def _rows_of_file(values: Any, shape: Shape, missing: float) -> Any:
