@@ -9,7 +9,7 @@ import pytest
 from acnn.correspondence.basis import basis_of
 from acnn.correspondence.partial_map import partial_map, partial_map_from_descriptors, soft_map_from_descriptors
 from acnn.correspondence.partial_spectrum import partial_bases
-from acnn.correspondence.partial_zoomout import partial_sizes, partial_zoomout
+from acnn.correspondence.partial_zoomout import partial_sizes, partial_zoomout, spread_samples
 from acnn.correspondence.soft_map import soft_map_from_point_map
 from acnn.datasets import builtin_humans
 from acnn.errors import InputError
@@ -126,7 +126,7 @@ def test_a_sliver_keeps_its_start_or_is_refused(full):
 def test_descriptors_alone_match_a_part(full, upper):
     surface, basis, _ = full
     part, truth = upper
-    found = partial_map_from_descriptors(part, surface, full_basis=basis, eigenfunctions=K)
+    found = partial_map_from_descriptors(part, surface, full_basis=basis, eigenfunctions=K, rounds=2)
     assert error(found.part_to_full, truth, full) < 3.0
     assert found.facts["energies"]
 
@@ -155,6 +155,20 @@ def test_sizes_follow_the_share_of_the_area(full, upper):
         partial_zoomout(soft, part, surface, bases, sizes=[30, 20])
     with pytest.raises(InputError, match="does not belong"):
         partial_zoomout(soft.rows(np.arange(5)), part, surface, bases, sizes=[20])
+
+
+def test_samples_determine_the_map_as_all_vertices_do(full, upper):
+    surface, basis, _ = full
+    part, truth = upper
+    bases = partial_bases(part, surface, basis_of(part, 60), basis)
+    samples = spread_samples(bases, 800)
+    assert samples[1].sum() == pytest.approx(bases.share)
+    assert spread_samples(bases, 1500) is None
+    soft = soft_map_from_point_map(some_wrong(truth, len(surface.vertices)), len(surface.vertices))
+    guided = partial_zoomout(soft, part, surface, bases, sizes=partial_sizes(bases, 40, 70), samples=samples)
+    assert len(guided.part_to_full) == len(truth)
+    assert error(guided.part_to_full, truth, full) < 1.0
+    assert 0.4 < guided.from_start.mean() < 0.75  # 70 % of the start are right
 
 
 def test_what_does_not_fit_is_said(full, upper):

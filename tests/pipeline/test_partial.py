@@ -1,13 +1,17 @@
 """Parts of the built-in people, small: learn from some, match others, and parts of every odd kind."""
 
+import json
+
 import numpy as np
 import pytest
 
+from acnn.cli import main
 from acnn.datasets import builtin_humans
+from acnn.datasets.parts import cut_part
 from acnn.pipeline.demo import run_demo
 from acnn.pipeline.match import match_shape
 from acnn.pipeline.run import open_run
-from acnn.shapes import Mesh
+from acnn.shapes import Mesh, save
 from acnn.surface import surface_of
 from acnn.training import preset_config
 from acnn.viewer import draw_matches
@@ -74,3 +78,21 @@ def test_several_pieces_a_cut_limb_and_a_sliver_give_a_result_that_says_what_was
         assert found.facts["why"]
         used[name] = found.facts["used"]
     assert used["sliver"] == "none"
+
+
+def test_two_files_are_matched_without_a_network(person, tmp_path, capsys):
+    whole = builtin_humans().mesh(0)
+    part, kept = cut_part(whole, "cuts", 0.4, seed=5)
+    save(part, tmp_path / "part.ply")
+    save(whole, tmp_path / "whole.obj")
+    arguments = ["match", str(tmp_path / "part.ply"), str(tmp_path / "whole.obj"), "--out", str(tmp_path / "result")]
+    assert main([*arguments, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["route"] == "descriptors"
+    assert facts["refinement"]["method"] == "pfm"
+    assert facts["unit"]["why"].startswith("that of B")
+    matched = np.loadtxt(tmp_path / "result" / "a_to_b.txt", dtype=int)
+    apart = np.linalg.norm(whole.vertices[matched] - whole.vertices[kept], axis=1)
+    assert apart.mean() < 0.02 * np.ptp(whole.vertices, axis=0).max()
+    assert main(["match", str(tmp_path / "part.ply"), "--out", str(tmp_path / "none")]) == 2
+    assert "second shape" in capsys.readouterr().err

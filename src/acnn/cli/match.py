@@ -21,13 +21,18 @@ def match(
     unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Points inside triangles, too.")] = False,
 ) -> None:
-    """Match a shape to the reference of a run, or to another shape through it."""
+    """Match a shape to the reference of a run, or to another shape: through a run, or by descriptors without one."""
     from acnn.errors import InputError
-    from acnn.pipeline.match import match_files
+    from acnn.pipeline.match import match_files, match_files_without_network
 
-    if model is None:
-        raise InputError("There is no model in the package yet: give one with --model RUN ('acnn demo' trains one).")
+    if model is None and b is None:
+        raise InputError("Give a second shape to match to, or the folder of a run with --model (see 'acnn demo').")
     with out.progress("matching") as progress:
+        if model is None:
+            assert b is not None
+            facts = match_files_without_network(a, b, folder, unit=unit, barycentric=barycentric, progress=progress)
+            out.result(facts, human=_text)
+            return
         facts = match_files(
             a,
             b,

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from acnn.shapes.shape import FloatArray, IntArray
-from acnn.surface.laplacian import hat_gradients
 from acnn.surface.surface import Surface
 
 STEEPNESS = 6.0
@@ -46,6 +45,8 @@ class UnitSurface:
 
 def unit_surface(full: Surface) -> UnitSurface:
     """The quantities of the full shape that the energy needs."""
+    from acnn.surface.laplacian import hat_gradients
+
     area = float(full.vertex_areas.sum())
     return UnitSurface(
         full.vertex_areas / area,

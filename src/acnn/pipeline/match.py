@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.correspondence import SoftMap, query_to_target_through, refine
-from acnn.correspondence.refine import known_method
+from acnn.correspondence.refine import known_method, suitable_method
 from acnn.correspondence.subvertex import subvertex_map
+from acnn.correspondence.unlearned import match_without_network
 from acnn.descriptors.settings import describe_surface
 from acnn.patches import build_patches, cached_patches
 from acnn.pipeline.run import Run, open_run
@@ -104,6 +105,7 @@ def match_files(
     facts: dict[str, Any] = {
         "vertices": len(shape.vertices),
         "mean_confidence": float(first.confidence.mean()),
+        "route": "network",
         "refinement": first.facts,
     }
     arrays: dict[str, Any] = {"query_to_reference": first.query_to_reference, "confidence": first.confidence}
@@ -134,14 +136,69 @@ def match_files(
         points = subvertex_map(arrays[name], first.surface, reached)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
     _save_colored(shape, colors[arrays[name]], out / "a")
+    _write_map(out, name, matched, first.confidence, shape, arrays)
+    return facts | {"map": str(out / f"{name}.txt"), "out": str(out)}
+
+
+def match_files_without_network(
+    a: Path,
+    b: Path,
+    out: Path,
+    *,
+    unit: float | None = None,
+    barycentric: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Match shape A to shape B by descriptors alone (`match_without_network`), and write what `match_files` writes.
+
+    - unit: length of one run unit in A's coordinates; None is its own geodesic diameter / 200, or B's unit where A
+      looks like a part of B in the same coordinates
+    """
+    shape, target = load(a), load(b)
+    there = surface_of(target)
+    unit, why = (unit, "given") if unit is not None else _unit_of_part(shape, there)
+    here = surface_of(shape, unit)
+    found = match_without_network(here, there, progress=progress)
+    out.mkdir(parents=True, exist_ok=True)
+    arrays: dict[str, Any] = {"a_to_b": found.query_to_reference, "confidence": found.confidence}
+    if barycentric:
+        points = subvertex_map(found.query_to_reference, here, there)
+        arrays |= {"a_to_b_faces": points.faces, "a_to_b_weights": points.weights}
+    colors = _position_colors(target.vertices)
+    _save_colored(target, colors, out / "b")
+    _save_colored(shape, colors[found.query_to_reference], out / "a")
+    _write_map(out, "a_to_b", _numbered_as_file(found.query_to_reference, target), found.confidence, shape, arrays)
+    return {
+        "vertices": len(shape.vertices),
+        "target_vertices": len(target.vertices),
+        "mean_confidence": float(found.confidence.mean()),
+        "route": "descriptors",
+        "unit": {"length": here.unit, "why": why},
+        "refinement": {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts},
+        "map": str(out / "a_to_b.txt"),
+        "out": str(out),
+    }
+
+
+def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:
+    """The whole's unit for a shape that looks like a part of it in the same coordinates; None for any other."""
+    there = surface_of(shape, whole.unit)
+    method, why = suitable_method(there, whole)
+    size = np.linalg.norm(np.ptp(there.vertices, axis=0)) / np.linalg.norm(np.ptp(whole.vertices, axis=0))
+    if method == "pfm" and 0.1 < size < 1.1:
+        return whole.unit, f"that of B, of which A seems to be a part: {why}"
+    return None, "A's own geodesic diameter / 200"
+
+
+def _write_map(out: Path, name: str, matched: IntArray, confidence: FloatArray, shape: Shape, arrays: Any) -> None:
+    """The files of a map: text from 0 and from 1, confidence, all arrays."""
     rows = _rows_of_file(matched, shape, -1)
     _write_lines(out / f"{name}.txt", rows, "%d")
     _write_lines(out / f"{name}.vts", rows + 1, "%d")
-    _write_lines(out / "confidence.txt", _rows_of_file(first.confidence, shape, 0.0), "%.6f")
+    _write_lines(out / "confidence.txt", _rows_of_file(confidence, shape, 0.0), "%.6f")
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_whole(out / "map.npz", buffer.getvalue())
-    return facts | {"map": str(out / f"{name}.txt"), "out": str(out)}
 
 
 def _save_colored(shape: Shape, colors: NDArray[np.uint8], path: Path) -> None:

@@ -1,0 +1,121 @@
+"""Matching without a network: descriptors give a rough start, guided ZoomOut does the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from acnn.correspondence.basis import SpectralBasis, basis_of
+from acnn.correspondence.partial_map import partial_map, soft_map_from_descriptors
+from acnn.correspondence.refine import Refined, refine, suitable_method
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.edges import edges_with_faces
+from acnn.surface.surface import Surface
+
+EIGENFUNCTIONS = 200
+WKS_PAIRS = 100
+WKS_WEIGHT = 1.5
+
+STARTS: dict[str, tuple[tuple[float, ...], bool]] = {
+    "SHOT and WKS": ((12.0, 30.0), True),
+    "SHOT": ((12.0,), False),
+    "SHOT of two radii": ((12.0, 30.0), False),
+}
+"""Descriptors to start from: radii of SHOT in run units, and whether WKS joins in."""
+
+
+@dataclass(frozen=True, eq=False)
+class UnlearnedMatch:
+    """A map found without a network.
+
+    - query_to_reference: (n,)
+    - confidence: (n,) in 0..1, how well lengths around each vertex are kept: 1 minus the mean over its edges of
+      min(1, |l' - l| / l) with l the length of an edge and l' that between its ends' matches
+    - facts: `start`, whose map was taken; `method` of refinement and `chosen_because`; `used`, `none` where no
+      refinement was better than its start; `distortion` of every start's map, 1 minus its mean confidence
+    """
+
+    query_to_reference: IntArray
+    confidence: FloatArray
+    facts: dict[str, Any]
+
+
+def match_without_network(
+    query: Surface,
+    reference: Surface,
+    *,
+    query_basis: SpectralBasis | None = None,
+    reference_basis: SpectralBasis | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> UnlearnedMatch:
+    """Match two shapes of any kind by descriptors alone.
+
+    Nearest descriptors are right for some vertices only; guided ZoomOut finds the smooth map that most of these agree
+    with, or a partial functional map does where the query is a part (`suitable_method`). That is done from several
+    descriptors, and the map that distorts lengths least is taken: in a wrong one limbs are torn or swapped. Left and
+    right are told apart by SHOT alone, which knows on which side of a surface it is.
+
+    - query, reference: mesh or cloud, in run units, a part in the unit of the whole
+    - query_basis, reference_basis: from `basis_of`, where they are known already
+    - progress: called with (done, in all)
+    """
+    left = query_basis if query_basis is not None else basis_of(query, _size(query))
+    right = reference_basis if reference_basis is not None else basis_of(reference, _size(reference))
+    method, why = suitable_method(query, reference)
+    found: dict[str, tuple[float, Refined]] = {}
+    for done, (name, (radii, with_wks)) in enumerate(STARTS.items()):
+        if progress:
+            progress(done, len(STARTS))
+        here = _described(query, left, radii, with_wks)
+        soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks))
+        if method == "pfm":
+            part = partial_map(soft, query, reference, part_basis=left, full_basis=right)
+            refined = Refined(part.part_to_full, part.facts)
+        else:
+            refined = refine(soft, query, reference, "zoomout", query_basis=left, reference_basis=right)
+        found[name] = (float(_distortions(refined.query_to_reference, query, reference).mean()), refined)
+    start = min(found, key=lambda name: found[name][0])
+    matched = found[start][1].query_to_reference
+    facts = {
+        "start": start,
+        "method": method,
+        "used": found[start][1].facts["used"],
+        "chosen_because": why,
+        "distortion": {name: value for name, (value, _) in found.items()},
+    }
+    return UnlearnedMatch(matched, 1.0 - _distortions(matched, query, reference), facts)
+
+
+def _size(surface: Surface) -> int:
+    return min(EIGENFUNCTIONS, len(surface.vertices) - 1)
+
+
+def _described(surface: Surface, basis: SpectralBasis, radii: tuple[float, ...], with_wks: bool) -> FloatArray:
+    """(n, p) descriptors side by side."""
+    from acnn.descriptors.shot import shot
+    from acnn.descriptors.spectral import wks
+
+    columns: list[FloatArray] = [shot(surface, radius, upright=True) for radius in radii]
+    if with_wks:
+        pairs = min(WKS_PAIRS, basis.size)
+        values = wks(basis.eigenvalues[:pairs], basis.functions[:, :pairs], WKS_PAIRS)
+        lengths = np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-300)
+        columns.append(WKS_WEIGHT * values / lengths)
+    return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def _distortions(matched: IntArray, query: Surface, reference: Surface) -> FloatArray:
+    """(n,) mean over the edges at each vertex of min(1, |l' - l| / l)."""
+    edges = edges_with_faces(query.faces)[0]
+    length = np.linalg.norm(query.vertices[edges[:, 0]] - query.vertices[edges[:, 1]], axis=1)
+    there = reference.vertices[matched]
+    mapped = np.linalg.norm(there[edges[:, 0]] - there[edges[:, 1]], axis=1)
+    change = np.minimum(1.0, np.abs(mapped - length) / np.maximum(length, 1e-300))
+    total, count = np.zeros(len(matched)), np.zeros(len(matched))
+    for k in range(2):
+        np.add.at(total, edges[:, k], change)
+        np.add.at(count, edges[:, k], 1.0)
+    return total / np.maximum(count, 1.0)
