@@ -15,17 +15,20 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  || { ! command -v nvidia-smi >/dev/null && $(PIP) install --quiet --retries 0 --timeout 15 \
 	       --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt "torch==$(TORCH)+cpu"; } \
 	  || $(PIP) install --quiet -c constraints.txt "torch==$(TORCH)"
-	$(PIP) install --quiet -c constraints.txt -e ".[dev]"
+	$(PIP) install --quiet -c constraints.txt -e ".[dev,view]"
 	touch $@
 
 demo: env
 	$(BIN)/acnn demo --out demo
 
+# One process a core, each with one thread; a file's tests stay together and share what they set up.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
 test: env
-	$(BIN)/python -m pytest -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: env
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 lint: env
 	$(BIN)/ruff check .
