@@ -126,7 +126,7 @@ class Commands(TyperGroup):
         return found
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 
 
 @app.callback(help="Dense correspondence between deformable 3D shapes.")

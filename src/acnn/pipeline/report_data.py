@@ -113,7 +113,7 @@ def collect_report(
         title = f"{folder.resolve().parent.name}/{title}" if title == "run" else title
     run = open_run(folder)
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else run.facts["data"])
-    names = test_list if test_list is not None else ",".join(_unseen(dataset, run, shapes))
+    names = test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes))
     kept: list[Matched] = []
     figures, failures = evaluate_run(
         run,
@@ -147,7 +147,7 @@ def errors_of_vertices(matched: Matched, evaluation: ShapeEvaluation) -> FloatAr
     return errors
 
 
-def _unseen(dataset: Dataset, run: Run, count: int) -> list[str]:
+def unseen_shapes(dataset: Dataset, run: Run, count: int) -> list[str]:
     """Names of some shapes that were not trained on, spread over them; remeshed copies are half of them."""
     if count < 1:
         raise InputError(f"{count} shapes cannot be shown: ask for at least 1.")

@@ -1,0 +1,205 @@
+"""What a report of a fault needs to know about a machine, and a check that the parts work here."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import tempfile
+import time
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import acnn
+from acnn.patches.cache import cache_folder
+
+PACKAGES = ("numpy", "scipy", "torch", "numba", "trimesh", "matplotlib", "potpourri3d", "pygeodesic", "safetensors")
+EXTRAS = {
+    "view": "viser",
+    "humans": "anny",
+    "dask": "distributed",
+    "log": "tensorboard",
+    "bench": "robust_laplacian",
+}
+"""The package that stands for each extra of acnn."""
+
+SOUND = 0.02
+"""How far one row of the self-test's kernel may be from the exact one, in the sum of differences."""
+
+
+def examine() -> dict[str, Any]:
+    """Everything that `acnn doctor` tells.
+
+    Returns `python, platform, versions, extras, cores, threads, memory_mb, cache, data, self_test, problems`; the last
+    lists in words what is wrong and what to do about it. Paths told are those of the cache and of `ACNN_DATA` alone.
+    """
+    versions = {"acnn": acnn.__version__} | {name: _version(name) for name in PACKAGES}
+    facts: dict[str, Any] = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "versions": versions,
+        "extras": {extra: _version(package) for extra, package in EXTRAS.items()},
+        "cores": _cores(),
+        "threads": _threads(),
+        "memory_mb": _memory(),
+        "cache": cache_state(cache_folder()),
+        "data": data_state(os.environ.get("ACNN_DATA")),
+        "self_test": self_test(),
+    }
+    return facts | {"problems": problems(facts)}
+
+
+def problems(facts: dict[str, Any]) -> list[str]:
+    """What is wrong, each with what to do; empty where all is well."""
+    found = [f"{name} is missing: pip install {name}" for name, v in facts["versions"].items() if v is None]
+    if not facts["cache"]["writable"]:
+        found.append(f"The cache {facts['cache']['folder']} cannot be written: set ACNN_CACHE to a folder that can.")
+    if facts["data"]["set"] and not facts["data"]["exists"]:
+        found.append("ACNN_DATA names a folder that does not exist: correct it, or unset it.")
+    if not facts["self_test"]["passed"]:
+        found.append(f"The self-test failed: {facts['self_test']['why']}. Reinstall acnn, and report it if that fails.")
+    memory = facts["memory_mb"].get("available")
+    if memory is not None and memory < 1500:
+        found.append(f"{memory:.0f} MB of memory are free: training takes 2000 or more. Close something.")
+    return found
+
+
+def cache_state(folder: Path) -> dict[str, Any]:
+    """`folder`, number of `entries`, their size as `megabytes`, and whether it can be written (`writable`)."""
+    sizes = []
+    if folder.is_dir():
+        for path in folder.glob("*.safetensors"):
+            try:
+                sizes.append(path.stat().st_size)
+            except OSError:  # another process has just removed it
+                continue
+    return {
+        "folder": str(folder),
+        "entries": len(sizes),
+        "megabytes": round(sum(sizes) / 1e6, 1),
+        "writable": can_write(folder),
+    }
+
+
+def can_write(folder: Path) -> bool:
+    """Whether a file can be made in a folder, or where it is not there, in the nearest one above it."""
+    place = folder
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            return True
+    except OSError:
+        return False
+
+
+def data_state(where: str | None) -> dict[str, Any]:
+    """What research data are found: `set`, `folder`, `exists`, and the names of the folders in it as `found`."""
+    if not where:
+        return {"set": False, "folder": None, "exists": False, "found": []}
+    folder = Path(where)
+    try:
+        found = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError:
+        return {"set": True, "folder": where, "exists": False, "found": []}
+    return {"set": True, "folder": where, "exists": True, "found": found}
+
+
+def self_test() -> dict[str, Any]:
+    """One kernel against the exact one, and one layer against the sum that defines it, on a small ball.
+
+    Returns `passed`, `why` where not, `kernel_error`, `layer_error` and `seconds`.
+    """
+    began = time.perf_counter()
+    try:
+        kernel, layer = _kernel_error(), _layer_error()
+    except Exception as problem:  # whatever is broken here, the doctor tells it
+        seconds = time.perf_counter() - began
+        return {"passed": False, "why": f"{type(problem).__name__}: {problem}", "seconds": seconds}
+    seconds = time.perf_counter() - began
+    passed = kernel < SOUND and layer < 1e-3
+    why = "" if passed else f"errors {kernel:.2g} and {layer:.2g} are too large"
+    return {"passed": passed, "why": why, "kernel_error": kernel, "layer_error": layer, "seconds": seconds}
+
+
+def _kernel_error() -> float:
+    from acnn.patches import PatchSettings, check_kernels
+    from acnn.surface import surface_of
+
+    settings = PatchSettings(angles=2, scales=(200.0,), kernel="rational")
+    report = check_kernels(surface_of(_ball()), settings, rows=5)
+    return float(report["l1_error_max"])
+
+
+def _layer_error() -> float:
+    import torch
+
+    from acnn.network import IntrinsicConv, Patches
+    from acnn.patches import PatchSettings, build_patches
+
+    operator = build_patches(_ball(), PatchSettings(angles=2, scales=(200.0,), kernel="rational"))
+    torch.manual_seed(0)
+    layer = IntrinsicConv(3, 4, angles=2, scales=1)
+    f = torch.randn(operator.n, 3)
+    with torch.no_grad():
+        found = layer(f, Patches.of(operator)).numpy()
+    weight = layer.weight.detach().numpy()
+    wanted = np.einsum("natp,atpq->nq", operator.apply(f.numpy()), weight)
+    return float(np.abs(found - wanted).max())
+
+
+def _ball() -> Any:
+    """An ellipsoid of 162 vertices, whose curvatures differ."""
+    import trimesh
+
+    from acnn.shapes import Mesh
+
+    ball = trimesh.creation.icosphere(subdivisions=2)
+    return Mesh(np.asarray(ball.vertices) * [1.0, 1.3, 1.7], np.asarray(ball.faces, np.int32))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cores() -> int:
+    # those that this process may use, which in a container can be fewer than the machine has
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _threads() -> dict[str, int | None]:
+    found: dict[str, int | None] = {"torch": None, "numba": None}
+    try:
+        import torch
+
+        found["torch"] = torch.get_num_threads()
+        import numba
+
+        found["numba"] = int(numba.get_num_threads())
+    except Exception:  # a broken package shows in the self-test
+        return found
+    return found
+
+
+def _memory() -> dict[str, float]:
+    """`total` and `available` in MB where the system tells, and the `peak` of this process."""
+    facts: dict[str, float] = {}
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        table = {line.split(":")[0]: float(line.split()[1]) / 1000 for line in lines if len(line.split()) > 1}
+        facts |= {"total": table["MemTotal"], "available": table["MemAvailable"]}
+    except (OSError, KeyError, ValueError):
+        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+            facts["total"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e6
+    if sys.platform != "win32":
+        import resource
+
+        scale = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes here
+        facts["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
+    return facts

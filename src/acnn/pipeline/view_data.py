@@ -1,0 +1,218 @@
+"""What the live viewer shows: some shapes with their maps to a reference, and the network that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from acnn.correspondence import SoftMap, reference_to_target_from
+from acnn.datasets import open_dataset
+from acnn.errors import InputError
+from acnn.patches import PatchOperator, PatchSettings, build_patches, cached_patches
+from acnn.pipeline.prepare import Failure
+from acnn.shapes import load
+from acnn.shapes.shape import FloatArray, IntArray, Mesh, Shape
+from acnn.surface import Surface, principal_frames, surface_of
+from acnn.surface.rows import Progress
+
+if TYPE_CHECKING:  # these load torch
+    from acnn.pipeline.evaluate_run import Matched
+    from acnn.pipeline.run import Run
+
+NETWORK, REFINED, TRUTH = "network", "refined", "truth"
+
+
+@dataclass(frozen=True, eq=False)
+class ViewShape:
+    """One shape of the viewer.
+
+    - name, shape, surface: the last in run units; its triangles stand for a cloud
+    - maps: (n,) reference vertices by the name of the map, -1 unknown; empty where nothing was matched
+    - errors: (n,) by the same names, over the reference's length; NaN unknown
+    - soft_map: of the network, or None
+    - settings: of its patches
+    - unit: as given when the patches were made, so that the cache knows them again
+    - cache: whether patches are looked for and kept there
+    """
+
+    name: str
+    shape: Shape
+    surface: Surface
+    maps: dict[str, IntArray]
+    errors: dict[str, FloatArray]
+    soft_map: SoftMap | None
+    settings: PatchSettings
+    unit: float | None = None
+    cache: bool = True
+
+    @cached_property
+    def patches(self) -> PatchOperator:
+        """The shape's patch operator, from the cache or computed when first asked for."""
+        make = cached_patches if self.cache else build_patches
+        return make(self.shape, self.settings, unit=self.unit)
+
+    @cached_property
+    def directions(self) -> FloatArray:
+        """(faces, 2, 3) principal directions, that of the larger signed curvature first."""
+        return principal_frames(self.surface, self.settings.smoothing)
+
+
+@dataclass(frozen=True, eq=False)
+class ViewData:
+    """Everything the viewer shows.
+
+    - title: of the window
+    - shapes: those matched, or merely looked at
+    - run, reference: None where nothing was matched
+    """
+
+    title: str
+    shapes: tuple[ViewShape, ...]
+    run: Run | None = None
+    reference: ViewShape | None = None
+
+    @property
+    def map_names(self) -> tuple[str, ...]:
+        """Names of the maps that every shape has, the best last but for the truth."""
+        return tuple(n for n in (NETWORK, REFINED, TRUTH) if self.shapes and all(n in s.maps for s in self.shapes))
+
+    def onward(self, shape: ViewShape, map_name: str) -> IntArray:
+        """(m,) for each reference vertex a vertex of a matched shape, through one of its maps."""
+        if self.reference is None:
+            raise InputError("Nothing was matched: give a run with --model.")
+        matched = shape.maps[map_name]
+        known = np.flatnonzero(matched >= 0)
+        confidence = None if shape.soft_map is None else shape.soft_map.confidence[known]
+        return known[reference_to_target_from(matched[known], self.reference.surface, confidence)].astype(np.int32)
+
+
+def collect_view(
+    items: Sequence[Path],
+    model: Path | None = None,
+    *,
+    data: str | None = None,
+    test_list: str | None = None,
+    shapes: int = 3,
+    refinement: str = "auto",
+    cache: bool = True,
+    preparing: Progress | None = None,
+    progress: Progress | None = None,
+) -> tuple[ViewData, list[Failure]]:
+    """Read and match what the viewer is to show.
+
+    Parameters
+    - items: files of shapes, or one folder of a run
+    - model: folder of a run that matches the files; None shows them unmatched
+    - data, test_list, shapes: for a run, its shapes: as for `collect_report`
+    - refinement: as for `evaluate_run`
+    - cache: whether operators of files are looked for and kept in the cache
+    - preparing, progress: called with (done, in all)
+
+    Returns the data, and the shapes that failed to be prepared.
+    Raises InputError for an item that is neither a shape nor a run.
+    """
+    if not items:
+        raise InputError("There is nothing to show: give files of shapes, or the folder of a run.")
+    folders = [item for item in items if item.is_dir()]
+    if not folders:
+        if data is not None or test_list is not None:
+            raise InputError("--data and --test choose shapes of a run: give its folder instead of files.")
+        return _of_files(items, model, refinement, cache, progress), []
+    if len(items) > 1 or model is not None:
+        raise InputError(f"{folders[0]}: a run is shown by itself. Give one run, or files with --model RUN.")
+    return _of_run(folders[0], data, test_list, shapes, refinement, preparing, progress)
+
+
+def run_folder(folder: Path) -> Path:
+    """The folder of a run, given it or the folder of `acnn demo` around it."""
+    inner = folder / "run"
+    within = not (folder / "model.safetensors").is_file() and (inner / "model.safetensors").is_file()
+    return inner if within else folder
+
+
+def _of_files(
+    files: Sequence[Path], model: Path | None, refinement: str, cache: bool, progress: Progress | None
+) -> ViewData:
+    loaded = [load(path) for path in files]  # all of them first: a bad file is noticed before any long work
+    names = _distinct([path.name for path in files])
+    title = ", ".join(names)
+    if model is None:
+        settings = PatchSettings()
+        plain = [
+            ViewShape(name, shape, surface_of(shape), {}, {}, None, settings, None, cache)
+            for name, shape in zip(names, loaded, strict=True)
+        ]
+        return ViewData(title, tuple(plain))
+    from acnn.pipeline.match import match_shape
+    from acnn.pipeline.run import open_run
+
+    run = open_run(run_folder(model))
+    found = []
+    for done, (name, shape) in enumerate(zip(names, loaded, strict=True)):
+        if progress:
+            progress(done, len(loaded))
+        match = match_shape(shape, run, refinement=refinement, cache=cache)
+        maps = {NETWORK: match.soft_map.query_to_reference}
+        if refinement != "none":
+            maps[REFINED] = match.query_to_reference
+        found.append(ViewShape(name, shape, match.surface, maps, {}, match.soft_map, run.config.patches, None, cache))
+    return ViewData(title, tuple(found), run, _reference(run, cache))
+
+
+def _of_run(
+    folder: Path,
+    data: str | None,
+    test_list: str | None,
+    shapes: int,
+    refinement: str,
+    preparing: Progress | None,
+    progress: Progress | None,
+) -> tuple[ViewData, list[Failure]]:
+    from acnn.pipeline.evaluate_run import evaluate_run
+    from acnn.pipeline.report_data import unseen_shapes, errors_of_vertices
+    from acnn.pipeline.run import open_run
+
+    run = open_run(run_folder(folder))
+    dataset = open_dataset(data if data is not None else run.facts["data"])
+    kept: list[Matched] = []
+    _, failures = evaluate_run(
+        run,
+        dataset,
+        test_list=test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes)),
+        refinement=refinement,
+        preparing=preparing,
+        progress=progress,
+        keep=kept.append,
+    )
+    found = []
+    for one in kept:
+        maps: dict[str, IntArray] = {NETWORK: one.soft_map.query_to_reference}
+        errors = {NETWORK: errors_of_vertices(one, one.evaluation)}
+        if one.refined is not None and one.refined_evaluation is not None:
+            maps[REFINED] = one.refined
+            errors[REFINED] = errors_of_vertices(one, one.refined_evaluation)
+        if (one.example.labels >= 0).any():
+            maps[TRUTH] = one.example.labels
+        surface = surface_of(one.example.shape, dataset.unit)
+        found.append(
+            ViewShape(
+                one.name, one.example.shape, surface, maps, errors, one.soft_map, run.config.patches, dataset.unit
+            )
+        )
+    return ViewData(folder.resolve().name, tuple(found), run, _reference(run, True)), failures
+
+
+def _reference(run: Run, cache: bool) -> ViewShape:
+    unit = run.facts.get("unit")
+    mesh: Mesh = run.reference
+    return ViewShape("reference", mesh, surface_of(mesh, unit), {}, {}, None, run.config.patches, unit, cache)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, numbered where one occurs twice."""
+    return [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]

@@ -1,0 +1,120 @@
+"""The live viewer's panel of controls."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from acnn.shapes.formats.files import encode_png
+from acnn.viewer.figures_filters import polar_picture
+
+if TYPE_CHECKING:
+    from acnn.viewer.live import LiveViewer
+
+_ALL = "all shapes"
+
+
+class Controls:
+    """Controls of a viewer, which call it, and the texts that `tell` keeps up to date."""
+
+    def __init__(self, viewer: LiveViewer) -> None:
+        self.viewer = viewer
+        gui, data = viewer.server.gui, viewer.data
+        gui.add_markdown("Click a shape to pick a vertex. Drag to turn, scroll to come nearer.")
+        self.quantity = gui.add_dropdown("Show", viewer.quantities, initial_value=viewer.quantity)
+        self.quantity.on_update(lambda _: viewer.show(self.quantity.value))
+        if data.map_names:
+            self.map = gui.add_dropdown("Map", data.map_names, initial_value=viewer.map_name)
+            self.map.on_update(lambda _: viewer.show(map_name=self.map.value))
+            self.compare = gui.add_dropdown("Compare maps of", (_ALL, *(s.name for s in data.shapes)))
+            self.compare.on_update(lambda _: viewer.compare(None if self.compare.value == _ALL else self.compare.value))
+        self.directions = gui.add_checkbox("Principal directions", False)
+        self.directions.on_update(lambda _: viewer.show_directions(self.directions.value))
+        with gui.add_folder("Picked"):
+            self.told = gui.add_markdown("")
+        settings = data.shapes[0].settings
+        degrees = [f"{angle:g}°" for angle in np.round(np.degrees(settings.thetas), 1)]
+        scales = [f"t = {t:g}" for t in settings.scales]
+        with gui.add_folder("Kernel"):
+            self.angle = gui.add_dropdown("Angle", degrees, initial_value=degrees[viewer.angle])
+            self.scale = gui.add_dropdown("Scale", scales, initial_value=scales[viewer.scale])
+
+        def patch(_: Any) -> None:
+            viewer.patch(degrees.index(self.angle.value), scales.index(self.scale.value))
+
+        self.angle.on_update(patch)
+        self.scale.on_update(patch)
+        self.picture: Any = None
+        if viewer.filters is not None:
+            self._add_filter(viewer)
+
+    def tell(self) -> None:
+        """Say what was picked, and show the filter that was chosen."""
+        viewer = self.viewer
+        shape, vertex = viewer.picked
+        lines = [f"vertex {vertex} of **{_plain(shape.name)}**"]
+        for panel in viewer.scene.panels:
+            match = viewer.vertex_of(panel)
+            if panel.shape is not shape and match is not None:
+                lines.append(f"{_plain(panel.label)}: vertex {match}")
+        if shape.soft_map is not None:
+            lines.append(f"confidence {float(shape.soft_map.confidence[vertex]):.1%}")
+            errors = {name: float(values[vertex]) for name, values in shape.errors.items()}
+            known = [f"{name} {100 * e:.2f}" for name, e in errors.items() if np.isfinite(e)]
+            if known:
+                lines.append(f"error x 100: {', '.join(known)}")
+        self._follow()
+        self.told.content = "\n".join(f"- {line}" for line in lines)
+        if self.picture is not None and viewer.filters is not None:
+            content = self._disc(viewer)
+            if self.picture.content != content:
+                self.picture.content = content
+
+    def _follow(self) -> None:
+        """Let the controls say what is shown, where it was not they that chose it."""
+        viewer = self.viewer
+        wanted: list[tuple[Any, Any]] = [(self.quantity, viewer.quantity), (self.directions, viewer.directions)]
+        if viewer.data.map_names:
+            wanted += [
+                (self.map, viewer.map_name),
+                (self.compare, _ALL if viewer.compared is None else viewer.compared.name),
+            ]
+        for control, value in wanted:
+            if control.value != value:
+                control.value = value
+
+    def _add_filter(self, viewer: LiveViewer) -> None:
+        gui = viewer.server.gui
+        assert viewer.filters is not None
+        _, _, sources, channels = viewer.filters.shape
+        with gui.add_folder("Filter of the first IC layer"):
+            self.channel = gui.add_slider("Output", 0, channels - 1, 1, viewer.channel)
+            self.source = gui.add_slider("Input", 0, sources - 1, 1, viewer.source)
+            self.strongest = gui.add_button("Strongest input of this output")
+            self.picture = gui.add_html(self._disc(viewer))
+        choose = lambda _: viewer.filter(int(self.channel.value), int(self.source.value))  # noqa: E731
+        self.channel.on_update(choose)
+        self.source.on_update(choose)
+
+        def strongest(_: Any) -> None:
+            viewer.filter(int(self.channel.value))
+            self.source.value = viewer.source
+
+        self.strongest.on_click(strongest)
+
+    @staticmethod
+    def _disc(viewer: LiveViewer) -> str:
+        """The chosen filter in polar coordinates, as HTML that holds the picture itself."""
+        assert viewer.filters is not None
+        image = polar_picture(viewer.filters[:, :, viewer.source, viewer.channel], 140)
+        data = base64.b64encode(encode_png(image)).decode()
+        words = "Direction: angle, from the larger curvature. Outwards: scale. Red is positive, blue negative."
+        style = "font-size:0.8em;padding:0.5em 1em"
+        return f'<div style="{style}"><img alt="filter" src="data:image/png;base64,{data}"><br>{words}</div>'
+
+
+def _plain(name: str) -> str:
+    """A name that cannot become markup."""
+    return "".join(c if c.isalnum() or c in " .-:,()" else f"\\{c}" if c in "_*[]<>`#!|~\\" else c for c in name)

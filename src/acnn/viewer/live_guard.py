@@ -1,0 +1,206 @@
+"""The live viewer's server: viser's, behind a check of who asks and for what.
+
+viser answers any WebSocket, whatever page opened it, and looks at no `Host` header. A page of another site could so
+read the shapes on show and move the controls (cross-site WebSocket hijacking, DNS rebinding). Here every request is
+checked before viser sees it:
+
+- `Host` must name this server: loopback names and addresses, or where it was told to serve further, the address or
+  name given, this machine's name, or any bare IP address (a rebound name is none)
+- a WebSocket must come from a page of this same server: its `Origin` must be `Host`
+- one page is served, viser's own; every other path is 404. No file of the user can be asked for by any path
+- the page may talk to this server only (Content-Security-Policy) and may not be shown inside another
+
+There is no password: other people logged in on the same machine can open the page, and with `--host` those on the
+network. viser's tunnel to a public address is switched off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ipaddress
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from acnn.errors import InputError
+
+LOOPBACK = "127.0.0.1"
+PORT = 8080
+PATHS = ("/", "/index.html")
+_starting = threading.Lock()
+
+
+def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "acnn") -> Any:
+    """Start viser's server with every request checked.
+
+    - host: address or name to listen on
+    - port: None takes 8080 or the next free one; 0 any free one
+    - label: title of the control panel
+
+    Raises InputError where viser is missing, the address or port cannot be used, or this viser cannot be guarded.
+    """
+    require_viser()
+    import viser
+    import websockets.asyncio.server as websocket_server
+
+    _check_free(host, PORT if port is None else port, fixed=port is not None)
+    plain = websocket_server.serve
+
+    class Guarded(plain):  # type: ignore[misc, valid-type]
+        def __init__(self, *args: Any, process_request: Any = None, **kwargs: Any) -> None:
+            super().__init__(*args, process_request=_checked(process_request, host), **kwargs)
+
+    # viser has no parameter for this. It looks the name up when its thread starts, and tells of it when it is bound.
+    with _starting, contextlib.redirect_stdout(sys.stderr), _no_banner():
+        websocket_server.serve = Guarded  # type: ignore[misc]
+        try:
+            server: Any = viser.ViserServer(host=host, port=PORT if port is None else port, label=label, verbose=False)
+        finally:
+            websocket_server.serve = plain  # type: ignore[misc]
+    server.request_share_url = lambda verbose=True: None
+    if not _is_guarded(host, server.get_port()):
+        server.stop()
+        raise InputError(
+            f"viser {viser.__version__} does not let its requests be checked, so it was stopped. "
+            "Install one that does: pip install 'viser==1.1.*'."
+        )
+    return server
+
+
+def require_viser() -> None:
+    """Raise InputError where viser is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("viser") is None:
+        raise InputError("The live viewer needs viser, which is not installed: pip install 'acnn[view]'.")
+
+
+def stop_server(server: Any) -> None:
+    """Stop a server, without viser's message about it."""
+    with _starting, _no_banner():
+        server.stop()
+
+
+def refusal(headers: list[tuple[str, str]], path: str, served_on: str) -> tuple[int, str] | None:
+    """Why a request is not answered, as an HTTP status and a text; None where it may pass.
+
+    - headers: names and values, as they came
+    - path: with its query
+    - served_on: the address or name listened on
+    """
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name.lower(), []).append(value.strip())
+    hosts, origins = values.get("host", []), values.get("origin", [])
+    if len(hosts) != 1 or not _is_ours(hosts[0], served_on):
+        return 403, "This server does not go by that name."
+    if "upgrade" in values:
+        allowed = {f"{scheme}://{hosts[0].lower()}" for scheme in ("http", "https")}
+        if len(origins) != 1 or origins[0].lower() not in allowed:
+            return 403, "Only this server's own page may connect."
+        return None
+    if path.partition("?")[0] not in PATHS:
+        return 404, "There is one page here: /"
+    return None
+
+
+def _is_ours(host: str, served_on: str) -> bool:
+    name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+    name = name.lower().removeprefix("[").removesuffix("]")
+    local = _is_loopback(served_on)
+    if name == "localhost" or name == served_on.lower():
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return not local and name in {socket.gethostname().lower(), socket.getfqdn().lower()}
+    return address.is_loopback or not local
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def _checked(answer: Callable[[Any, Any], Any], served_on: str) -> Callable[[Any, Any], Any]:
+    """A `process_request` that refuses, or hands on to viser's and adds headers to its page."""
+
+    def process_request(connection: Any, request: Any) -> Any:
+        headers = list(request.headers.raw_items())
+        refused = refusal(headers, request.path, served_on)
+        if refused is not None:
+            return connection.respond(refused[0], refused[1] + "\n")
+        response = answer(connection, request)
+        if response is not None:
+            host = request.headers["Host"]
+            local = "'self' data: blob:"
+            response.headers["Content-Security-Policy"] = (
+                f"default-src {local} 'unsafe-inline' 'unsafe-eval'; connect-src {local} ws://{host} wss://{host}; "
+                "frame-ancestors 'none'; form-action 'none'; base-uri 'none'"
+            )
+            response.headers["X-Content-Type-Options"] = "nosniff"
+            response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    return process_request
+
+
+def _check_free(host: str, port: int, fixed: bool) -> None:
+    """Notice an address that cannot be listened on, where viser would try a thousand ports and then wait for ever."""
+    if not 0 <= port < 65536:
+        raise InputError(f"Port {port}: ports are 1 to 65535, or 0 for any free one.")
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    except OSError as problem:
+        raise InputError(f"--host {host}: no address of that name ({problem.strerror}).") from None
+    with socket.socket(family, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind(address if fixed else (address[0], 0, *address[2:]))
+        except PermissionError:
+            raise InputError(f"Port {port} is reserved for the system: choose one above 1023 with --port.") from None
+        except OSError as problem:
+            what = f"{host} port {port}" if fixed else host
+            raise InputError(f"Cannot listen on {what} ({problem.strerror}): choose another with --port.") from None
+
+
+def _is_guarded(host: str, port: int) -> bool:
+    """Whether the running server refuses what it should, and serves its page."""
+    target = {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    upgrade |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
+    trials = (
+        ("/", {"Host": f"elsewhere.example:{port}"}, 403),
+        ("/", {"Host": f"localhost:{port}", "Origin": "http://elsewhere.example"} | upgrade, 403),
+        ("/etc/passwd", {"Host": f"localhost:{port}"}, 404),
+        ("/", {"Host": f"localhost:{port}"}, 200),
+    )
+    for path, headers, wanted in trials:
+        connection = http.client.HTTPConnection(target, port, timeout=60)
+        try:
+            connection.request("GET", path, headers=headers)
+            if connection.getresponse().status != wanted:
+                return False
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+    return True
+
+
+@contextlib.contextmanager
+def _no_banner() -> Any:
+    """viser prints an address, which is not always one to open; the command says it better."""
+    import rich
+
+    loud = rich.print
+    rich.print = lambda *args, **kwargs: None
+    try:
+        yield
+    finally:
+        rich.print = loud

@@ -1,0 +1,50 @@
+"""`acnn figure` on a run trained for a moment on shapes of one's own."""
+
+import json
+
+import numpy as np
+import pytest
+from analytic import bumpy, rotation
+from PIL import Image
+
+from acnn.cli import main
+from acnn.pipeline.train_run import train_run
+from acnn.shapes import Mesh, save
+from acnn.training import RunConfig
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("figure")
+    shapes = folder / "bumps"
+    shapes.mkdir()
+    mesh = bumpy(2)
+    for i in range(3):
+        save(Mesh(mesh.vertices * [1, 1 + 0.1 * i, 1] @ rotation(i).T, mesh.faces), shapes / f"bump_{i}.ply")
+    changes = {"angles": 2, "scales": "6,24", "architecture": "FC8+IC8+Softmax", "epochs": 1}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACNN_CACHE", str(folder / "cache"))
+        train_run(str(shapes), folder / "run", RunConfig().with_changes(changes), train_list="0-1")
+        yield folder / "run"
+
+
+@pytest.mark.parametrize("kind", ["transfer", "errors", "filters", "curve"])
+def test_every_kind_is_written(run, tmp_path, capsys, kind):
+    target = tmp_path / "new" / f"{kind}.png"
+    assert main(["figure", str(run), kind, "--out", str(target), "--refine", "none", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["figure"] == str(target)
+    assert facts.get("shapes", ["bump_2"]) == ["bump_2"]
+    picture = np.asarray(Image.open(target).convert("RGB")).astype(int)
+    assert (np.ptp(picture, axis=2) > 40).mean() > 0.001  # something in colour
+    assert [path.name for path in target.parent.iterdir()] == [target.name]  # nothing half-written is left
+
+
+def test_clear_errors(run, tmp_path, capsys):
+    assert main(["figure", str(run), "pie", "--out", str(tmp_path / "a.png")]) == 2
+    assert "transfer, errors, filters, curve" in capsys.readouterr().err
+    assert main(["figure", str(run), "curve", "--out", str(tmp_path / "a.jpg")]) == 2
+    assert ".png" in capsys.readouterr().err
+    assert main(["figure", str(tmp_path), "filters", "--out", str(tmp_path / "a.png")]) == 2
+    assert main(["figure", str(run), "errors", "--out", str(tmp_path / "a.png"), "--up", "w"]) == 2
+    assert not (tmp_path / "a.png").exists()

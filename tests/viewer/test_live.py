@@ -1,0 +1,184 @@
+"""The live viewer: what its panels show, and that it works in a browser."""
+
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from analytic import bumpy, permuted, rotation
+from browser import Browser
+
+from acnn.correspondence import SoftMap
+from acnn.errors import InputError
+from acnn.network import AcnnModel
+from acnn.patches import PatchSettings
+from acnn.pipeline.view_data import ViewData, ViewShape, collect_view
+from acnn.shapes import Mesh, save
+from acnn.surface import surface_of
+
+pytest.importorskip("viser", reason="viser is not installed: pip install 'acnn[view]'")
+
+from acnn.viewer import live
+from acnn.viewer.live import LiveViewer
+
+SETTINGS = PatchSettings(angles=2, scales=(60.0, 400.0), eigenpairs=40)
+
+
+def view_data():
+    """Two turned copies of a reference, their vertices in another order; the first has some wrong matches."""
+    reference = bumpy(2)
+    n = len(reference.vertices)
+    rng = np.random.default_rng(0)
+    shapes = []
+    for k in range(2):
+        mesh, place = permuted(Mesh(reference.vertices @ rotation(k).T, reference.faces), k)
+        truth = np.argsort(place).astype(np.int32)
+        network = np.where(rng.random(n) < 0.3, rng.integers(0, n, n), truth).astype(np.int32)
+        soft = SoftMap(np.stack([network, (network + 1) % n], axis=1), np.tile(np.float32([0.8, 0.15]), (n, 1)), n)
+        maps = {"network": network, "refined": truth, "truth": truth}
+        errors = {"network": (network != truth) * 0.2, "refined": np.zeros(n)}
+        shapes.append(ViewShape(f"shape_{k}", mesh, surface_of(mesh), maps, errors, soft, SETTINGS, cache=False))
+    model = AcnnModel("FC4+IC4+Softmax", 3, n, 2, 2)
+    first = ViewShape("reference", reference, surface_of(reference), {}, {}, None, SETTINGS, cache=False)
+    return ViewData("bumps", tuple(shapes), SimpleNamespace(model=model), first)
+
+
+@pytest.fixture(scope="module")
+def viewer():
+    running = LiveViewer(view_data(), port=0)
+    yield running
+    running.stop()
+
+
+def panel(viewer, label):
+    return next(p for p in viewer.scene.panels if p.label == label)
+
+
+def test_matching_vertices_have_the_same_colour(viewer):
+    viewer.compare(None)
+    viewer.show("matches", "refined")
+    reference = panel(viewer, "reference").colors
+    for shape in viewer.data.shapes:
+        np.testing.assert_array_equal(panel(viewer, shape.name).colors, reference[shape.maps["truth"]])
+    assert len(np.unique(reference.round(3), axis=0)) > 100
+    viewer.show(map_name="network")
+    shape = viewer.data.shapes[0]
+    np.testing.assert_array_equal(panel(viewer, "shape_0").colors, reference[shape.maps["network"]])
+    low, high = (viewer.scene.panels[0].vertices.max(axis=0)[0], viewer.scene.panels[1].vertices.min(axis=0)[0])
+    assert low < high  # side by side
+
+
+def test_the_pick_is_found_on_every_shape_and_its_probability_spreads(viewer):
+    viewer.show("probability of the pick", "refined")
+    viewer.pick("shape_0", 5)
+    first, second = viewer.data.shapes
+    assert viewer.vertex_of(panel(viewer, "shape_0")) == 5
+    assert viewer.vertex_of(panel(viewer, "reference")) == first.maps["refined"][5]
+    assert viewer.vertex_of(panel(viewer, "shape_1")) == np.flatnonzero(
+        second.maps["refined"] == first.maps["refined"][5]
+    )
+    spread = viewer.spread(panel(viewer, "reference"))
+    assert spread.argmax() == first.soft_map.vertices[5, 0]
+    assert spread.sum() == pytest.approx(0.95)
+    onward = viewer.spread(panel(viewer, "shape_1"))
+    np.testing.assert_allclose(onward, spread[second.maps["refined"]], atol=1e-6)
+    assert "vertex 5 of **shape\\_0**" in viewer.controls.told.content
+    viewer.pick("reference", 9)
+    np.testing.assert_allclose(
+        viewer.spread(panel(viewer, "shape_0")),
+        (np.array([0.8, 0.15]) * (first.soft_map.vertices == 9)).sum(axis=1),
+        atol=1e-6,
+    )
+
+
+def test_kernels_and_filters_are_drawn_where_the_pick_is(viewer):
+    viewer.show("kernel at the pick")
+    viewer.pick("shape_0", 5)
+    pale = panel(viewer, "shape_1").colors
+    assert np.ptp(pale, axis=0).max() == 0
+    viewer.patch(0, 0)
+    narrow = panel(viewer, "shape_0").colors.copy()
+    darkness = 3 - narrow.sum(axis=1)
+    points = panel(viewer, "shape_0").vertices
+    assert np.linalg.norm(points[darkness.argmax()] - points[5]) < 0.3
+    viewer.patch(1, 0)
+    assert not np.array_equal(panel(viewer, "shape_0").colors, narrow)
+    viewer.show("filter at the pick")
+    before = panel(viewer, "shape_0").colors.copy()
+    viewer.filter(2)
+    assert viewer.source == np.linalg.norm(viewer.filters[..., 2].reshape(-1, 4), axis=0).argmax()
+    assert not np.array_equal(panel(viewer, "shape_0").colors, before)
+
+
+def test_maps_stand_side_by_side_and_errors_differ(viewer):
+    viewer.show("error")
+    viewer.compare("shape_0")
+    assert [p.label for p in viewer.scene.panels] == ["reference", *(f"shape_0: {m}" for m in viewer.data.map_names)]
+    assert np.ptp(panel(viewer, "shape_0: network").colors, axis=0).max() > 0.1
+    assert np.ptp(panel(viewer, "shape_0: refined").colors, axis=0).max() == 0
+    viewer.show_directions(True)
+    assert all("larger" in p.extras for p in viewer.scene.panels)
+    viewer.show_directions(False)
+    viewer.compare(None)
+    assert len(viewer.scene.panels) == 3
+
+
+def test_clear_errors(viewer, tmp_path):
+    with pytest.raises(InputError, match="vertices 0 to 161, not 162"):
+        viewer.pick("shape_0", 162)
+    with pytest.raises(InputError, match="no quantity 'heat': use one of matches"):
+        viewer.show("heat")
+    with pytest.raises(InputError, match="use x, y or z"):
+        LiveViewer(view_data(), port=0, up="w")
+    with pytest.raises(InputError, match="not a finished run"):
+        collect_view([tmp_path])
+    save(bumpy(1), tmp_path / "a.ply")
+    with pytest.raises(InputError, match="a run is shown by itself"):
+        collect_view([tmp_path, tmp_path / "a.ply"])
+    with pytest.raises(InputError):
+        collect_view([tmp_path / "missing.ply"])
+
+
+def test_files_without_a_run_are_shown_as_they_are(tmp_path):
+    for name in ("a.ply", "b.obj"):
+        save(bumpy(1), tmp_path / name)
+    data, failures = collect_view([tmp_path / "a.ply", tmp_path / "b.obj"], cache=False)
+    assert (failures, data.map_names, [s.name for s in data.shapes]) == ([], (), ["a.ply", "b.obj"])
+    assert live.quantities(data) == ("kernel at the pick", "plain")
+
+
+def differs(before, after):
+    """Share of the pixels that differ visibly."""
+    return float((np.abs(before - after).max(axis=2) > 24).mean())
+
+
+def test_the_viewer_works_in_a_browser(viewer):
+    viewer.compare(None)
+    viewer.show("matches", "refined")
+    viewer.pick("reference", 9)
+    # small, because the graphics are software's
+    with Browser(760, 420) as browser:
+        browser.open(viewer.address)
+        browser.wait("document.querySelector('canvas') && document.body.innerText.includes('vertex 9 of reference')")
+
+        def picture_when(changed):
+            """A picture of the scene, once it is as wanted."""
+            until = time.monotonic() + browser.patience
+            while not changed(found := browser.picture("canvas")):
+                assert time.monotonic() < until, "the picture did not change"
+            return found
+
+        first = picture_when(lambda p: np.ptp(p[..., 0] - p[..., 2]) > 80)  # colours, not grey alone
+        scene = browser.box("canvas")
+        browser.click(scene["x"] + scene["width"] / 2, scene["y"] + scene["height"] / 2)
+        browser.wait("document.body.innerText.includes('of shape_0')")
+        assert viewer.picked[0] is viewer.data.shapes[0]
+
+        browser.run("[...document.querySelectorAll('input')].find(i => i.value === 'matches').click()")
+        browser.wait("[...document.querySelectorAll('[role=option]')].some(o => o.innerText === 'confidence')")
+        browser.run("[...document.querySelectorAll('[role=option]')].find(o => o.innerText === 'confidence').click()")
+        picture_when(lambda p: differs(first, p) > 0.02)
+        assert viewer.quantity == "confidence"
+        assert browser.problems == []
+        outside = [r for r in browser.requests if not r.startswith((viewer.address, "data:", f"blob:{viewer.address}"))]
+        assert outside == []
