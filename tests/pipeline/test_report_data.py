@@ -8,7 +8,7 @@ from analytic import bumpy
 from acnn.datasets.collection import Dataset, Example, Sample
 from acnn.evaluation import ReferenceDistances, evaluate_map
 from acnn.evaluation.published import FAUST_EXACT, FAUST_REMESHED_ERROR, SHREC16_CUTS_ERROR
-from acnn.pipeline.report_data import _missing, _published_for, _training_log, _unseen, errors_of_vertices
+from acnn.pipeline.report_data import _missing, _published_for, _training_log, errors_of_vertices, unseen_shapes
 from acnn.surface import surface_of
 
 
@@ -45,7 +45,7 @@ def test_shown_shapes_were_not_trained_on_and_half_of_them_are_copies():
     names = [f"human_{i}{suffix}" for i in range(8) for suffix in ("", "_remeshed")]
     dataset = Dataset("d", bumpy(1), tuple(Sample(name, lambda: None, "test", None, 0) for name in names))
     run = SimpleNamespace(facts={"train": names[:4], "validation": names[4:6]})
-    chosen = _unseen(dataset, run, 5)
+    chosen = unseen_shapes(dataset, run, 5)
     assert len(set(chosen)) == 5
     assert not set(chosen) & set(names[:6])
     assert sum("_remeshed" in name for name in chosen) == 2

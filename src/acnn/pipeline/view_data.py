@@ -174,7 +174,7 @@ def _of_run(
     progress: Progress | None,
 ) -> tuple[ViewData, list[Failure]]:
     from acnn.pipeline.evaluate_run import evaluate_run
-    from acnn.pipeline.report_data import unseen_shapes, errors_of_vertices
+    from acnn.pipeline.report_data import errors_of_vertices, unseen_shapes
     from acnn.pipeline.run import open_run
 
     run = open_run(run_folder(folder))
