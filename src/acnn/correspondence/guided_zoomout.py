@@ -102,7 +102,7 @@ def guided_zoomout(
         k = len(functional_map)
         points = query_basis.first(k).astype(np.float32)
         places = (reference_basis.first(k) @ functional_map.T).astype(np.float32)
-        return _match(points, places, soft_map, support, reference, edges, limit, outlier)
+        return match_vertices(points, places, soft_map, support, reference, edges, limit, outlier)
 
     matched, from_network = match(current)
     for k in sizes[1:]:
@@ -147,7 +147,7 @@ def robust_functional_map(
     return current
 
 
-def _match(
+def match_vertices(
     points: NDArray[np.float32],
     places: NDArray[np.float32],
     soft_map: SoftMap,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from acnn.correspondence.distortion import edge_distortions
 from acnn.correspondence.functional_map import functional_map_from_pairs
 from acnn.correspondence.guided_zoomout import SUPPORTED, local_support
 from acnn.correspondence.partial_alternation import alternate
@@ -66,7 +67,6 @@ class PartialSearch:
         self.unit = unit_surface(full)
         self.samples = spread_samples(bases)
         self.edges = edges_with_faces(part.faces)[0]
-        self.lengths = np.linalg.norm(part.vertices[self.edges[:, 0]] - part.vertices[self.edges[:, 1]], axis=1)
         self.start = soft_map.query_to_reference
         self.best, self.distortion, self.from_start = self.start, self._distortion(self.start), True
         self.agreement = 1.0
@@ -160,9 +160,7 @@ class PartialSearch:
         return np.clip(heat, 0.0, 1.0)
 
     def _distortion(self, matched: IntArray) -> float:
-        ends = self.full.vertices[matched[self.edges]]
-        image = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)
-        return float(np.minimum(np.abs(image - self.lengths) / np.maximum(self.lengths, 1e-300), 1.0).mean())
+        return float(edge_distortions(self.edges, matched, self.part.vertices, self.full.vertices).mean())
 
     def _agreement(self, matched: IntArray) -> float:
         trust = self.bases.part.mass * self.soft_map.confidence

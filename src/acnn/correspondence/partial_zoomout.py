@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.correspondence.functional_map import functional_map_from_pairs
-from acnn.correspondence.guided_zoomout import LIMIT, OUTLIER, _match, local_support
+from acnn.correspondence.guided_zoomout import LIMIT, OUTLIER, local_support, match_vertices
 from acnn.correspondence.partial_spectrum import PartialBases
 from acnn.correspondence.soft_map import SoftMap
-from acnn.correspondence.zoomout import _mass_around, spread_vertices
+from acnn.correspondence.zoomout import mass_around, spread_vertices
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.edges import edges_with_faces
@@ -97,7 +97,9 @@ def partial_zoomout(
         rows, mass = everything if k is None or samples is None else samples
         points = (bases.part.first(current.shape[1])[rows] @ current.T).astype(np.float32)
         places = bases.full.first(current.shape[0]).astype(np.float32)
-        matched, from_start = _match(points, places, soft_map.rows(rows), support[rows], full, edges, LIMIT, OUTLIER)
+        matched, from_start = match_vertices(
+            points, places, soft_map.rows(rows), support[rows], full, edges, LIMIT, OUTLIER
+        )
         if k is not None:
             residual = ((points - places[matched]) ** 2).sum(axis=1, dtype=float)
             weights = mass / (1.0 + residual / max(4.0 * float(np.median(residual)), 1e-12))
@@ -132,7 +134,7 @@ def spread_samples(bases: PartialBases, count: int = SAMPLES) -> tuple[IntArray,
     if len(bases.part) <= 1.5 * count:
         return None
     rows = spread_vertices(bases.part, count)
-    return rows, _mass_around(bases.part, rows)
+    return rows, mass_around(bases.part, rows)
 
 
 def part_size(bases: PartialBases, k: int) -> int:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from acnn.correspondence.basis import SpectralBasis, basis_of
-from acnn.correspondence.partial_map import partial_map, soft_map_from_descriptors
+from acnn.correspondence.distortion import edge_distortions
+from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.correspondence.refine import Refined, refine, suitable_method
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.edges import edges_with_faces
@@ -71,11 +72,7 @@ def match_without_network(
             progress(done, len(STARTS))
         here = _described(query, left, radii, with_wks)
         soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks))
-        if method == "pfm":
-            part = partial_map(soft, query, reference, part_basis=left, full_basis=right)
-            refined = Refined(part.part_to_full, part.facts)
-        else:
-            refined = refine(soft, query, reference, "zoomout", query_basis=left, reference_basis=right)
+        refined = refine(soft, query, reference, method, query_basis=left, reference_basis=right)
         found[name] = (float(_distortions(refined.query_to_reference, query, reference).mean()), refined)
     start = min(found, key=lambda name: found[name][0])
     matched = found[start][1].query_to_reference
@@ -110,10 +107,7 @@ def _described(surface: Surface, basis: SpectralBasis, radii: tuple[float, ...],
 def _distortions(matched: IntArray, query: Surface, reference: Surface) -> FloatArray:
     """(n,) mean over the edges at each vertex of min(1, |l' - l| / l)."""
     edges = edges_with_faces(query.faces)[0]
-    length = np.linalg.norm(query.vertices[edges[:, 0]] - query.vertices[edges[:, 1]], axis=1)
-    there = reference.vertices[matched]
-    mapped = np.linalg.norm(there[edges[:, 0]] - there[edges[:, 1]], axis=1)
-    change = np.minimum(1.0, np.abs(mapped - length) / np.maximum(length, 1e-300))
+    change = edge_distortions(edges, matched, query.vertices, reference.vertices)
     total, count = np.zeros(len(matched)), np.zeros(len(matched))
     for k in range(2):
         np.add.at(total, edges[:, k], change)

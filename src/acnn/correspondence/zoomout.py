@@ -62,7 +62,7 @@ def zoomout(
     rows, weights = None, None
     if samples is not None and samples < len(query):
         rows = spread_vertices(query, samples)
-        weights = _mass_around(query, rows)
+        weights = mass_around(query, rows)
     for k, following in pairwise(sizes):
         phi = query.first(k) if rows is None else query.first(k)[rows]
         matched = nearest_points(phi, reference.first(k) @ current.T)
@@ -107,7 +107,7 @@ def _projection(
     return functional_map_from_pairs(query, reference, rows, matched, k, weights)
 
 
-def _mass_around(basis: SpectralBasis, rows: IntArray, k: int = 20) -> FloatArray:
+def mass_around(basis: SpectralBasis, rows: IntArray, k: int = 20) -> FloatArray:
     """(rows,) mass of the vertices nearest to each sample: thin limbs hold more samples than their share of area."""
     points = basis.first(min(k, basis.size))
     nearest = nearest_points(points, points[rows])

@@ -22,14 +22,14 @@ def read_labels(path: Path, rows: int, classes: int) -> NDArray[np.int64]:
     labels = _whole_numbers(path)
     if len(labels) != rows:
         raise InputError(f"{path}: has {len(labels)} lines, but the shape has {rows} vertices; each needs one line.")
-    _check_range(path, labels, -1, classes - 1, "the reference's vertices (from 0, -1 where unknown)")
+    check_range(path, labels, -1, classes - 1, "the reference's vertices (from 0, -1 where unknown)")
     return labels
 
 
 def read_vts(path: Path, vertices: int) -> NDArray[np.int64]:
     """(k,) vertices of one shape, counted from 0 here and from 1 in the file; row k of two shapes correspond."""
     listed = _whole_numbers(path)
-    _check_range(path, listed, 1, vertices, "the shape's vertices (.vts files count from 1)")
+    check_range(path, listed, 1, vertices, "the shape's vertices (.vts files count from 1)")
     return listed - 1
 
 
@@ -38,14 +38,14 @@ def read_truth(path: Path, rows: int, faces: int) -> BarycentricTruth:
 
     Raises InputError where the file is missing, or does not fit a shape of `rows` vertices and a reference of `faces`.
     """
-    table = _table(path, np.float64)
+    table = read_table(path, np.float64)
     if table.shape != (rows, 4):
         found = f"{table.shape[0]} lines of {table.shape[1]} numbers"
         raise InputError(f"{path}: has {found}, but {rows} lines of 'face w0 w1 w2' are needed, one for each vertex.")
     if not np.isfinite(table).all() or (table[:, 0] != np.rint(table[:, 0])).any():
         raise InputError(f"{path}: holds numbers that are not finite, or faces that are not whole numbers.")
     face, weights = table[:, 0].astype(np.int64), np.ascontiguousarray(table[:, 1:])
-    _check_range(path, face, -1, faces - 1, "the reference's faces (from 0, -1 where unknown)")
+    check_range(path, face, -1, faces - 1, "the reference's faces (from 0, -1 where unknown)")
     off = np.flatnonzero((face >= 0) & ((np.abs(weights.sum(axis=1) - 1) > 1e-3) | (weights.min(axis=1) < -1e-3)))
     if len(off):
         raise InputError(f"{path}: line {off[0] + 1}: the weights must be at least 0 and sum to 1.")
@@ -77,13 +77,14 @@ def pair_labels(
 
 
 def _whole_numbers(path: Path) -> NDArray[np.int64]:
-    table = _table(path, np.int64)
+    table = read_table(path, np.int64)
     if table.shape[1] != 1:
         raise InputError(f"{path}: has {table.shape[1]} numbers on a line; one on each line is needed.")
     return table[:, 0]
 
 
-def _table(path: Path, kind: type) -> NDArray[Any]:
+def read_table(path: Path, kind: type) -> NDArray[Any]:
+    """Numbers of a text file, one row a line; raises InputError where it is missing or holds anything else."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # an empty file is told below
@@ -97,7 +98,8 @@ def _table(path: Path, kind: type) -> NDArray[Any]:
     return table
 
 
-def _check_range(path: Path, values: NDArray[np.integer], low: int, high: int, what: str) -> None:
+def check_range(path: Path, values: NDArray[np.integer], low: int, high: int, what: str) -> None:
+    """Raise InputError naming the first value below `low` or above `high`."""
     bad = np.flatnonzero((values < low) | (values > high))
     if len(bad):
         raise InputError(f"{path}: line {bad[0] + 1} says {values[bad[0]]}, but {what} run from {low} to {high}.")

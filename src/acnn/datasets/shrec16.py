@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample, truth_as_loaded
-from acnn.datasets.label_files import _check_range, _table
+from acnn.datasets.label_files import check_range, read_table
 from acnn.datasets.parts import KINDS, Kind
 from acnn.errors import InputError
 from acnn.shapes import Mesh, load
@@ -148,14 +148,14 @@ def read_baryc(path: Path, rows: int, faces: int) -> BarycentricTruth:
 
     Raises InputError where the file is missing or does not fit.
     """
-    table = _table(path, np.float64)
+    table = read_table(path, np.float64)
     if table.shape != (rows, 4):
         found = f"{table.shape[0]} lines of {table.shape[1]} numbers"
         raise InputError(f"{path}: has {found}, but {rows} of 'triangle w0 w1 w2' are needed, one for each vertex.")
     if not np.isfinite(table).all() or (table[:, 0] != np.rint(table[:, 0])).any():
         raise InputError(f"{path}: holds numbers that are not finite, or triangles that are not whole numbers.")
     face = table[:, 0].astype(np.int64)
-    _check_range(path, np.where(face == -1, 1, face), 1, faces, "the whole shape's triangles (-1 where unknown)")
+    check_range(path, np.where(face == -1, 1, face), 1, faces, "the whole shape's triangles (-1 where unknown)")
     weights = np.maximum(table[:, 1:], 0.0)  # rounding left -1e-16 in the published files
     wrong = (np.abs(table[:, 1:].sum(axis=1) - 1) > 1e-3) | (table[:, 1:].min(axis=1) < -1e-3)
     off = np.flatnonzero((face > 0) & wrong)

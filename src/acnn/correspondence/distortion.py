@@ -1,0 +1,19 @@
+"""How much a map changes lengths: a judgement that needs no truth."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from acnn.shapes.shape import FloatArray, IntArray
+
+
+def edge_distortions(edges: IntArray, matched: IntArray, here: FloatArray, there: FloatArray) -> FloatArray:
+    """(e,) min(1, |l' - l| / l), with l the length of an edge and l' the straight distance of its ends' matches.
+
+    - edges: (e, 2) vertices of the query
+    - matched: (n,) vertices of the reference
+    - here, there: (n, 3) and (m, 3) vertices of query and reference
+    """
+    length = np.linalg.norm(here[edges[:, 0]] - here[edges[:, 1]], axis=1)
+    mapped = np.linalg.norm(there[matched[edges[:, 0]]] - there[matched[edges[:, 1]]], axis=1)
+    return np.minimum(1.0, np.abs(mapped - length) / np.maximum(length, 1e-300))
