@@ -15,7 +15,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	  || { ! command -v nvidia-smi >/dev/null && $(PIP) install --quiet --retries 0 --timeout 15 \
 	       --extra-index-url https://download.pytorch.org/whl/cpu -c constraints.txt "torch==$(TORCH)+cpu"; } \
 	  || $(PIP) install --quiet -c constraints.txt "torch==$(TORCH)"
-	$(PIP) install --quiet -c constraints.txt -e ".[dev,view]"
+	$(PIP) install --quiet -c constraints.txt -e ".[dev,view,docs]"
 	touch $@
 
 demo: env
@@ -39,6 +39,12 @@ bench: env
 	$(PIP) install --quiet -c constraints.txt -e ".[bench]"
 	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/layer.py
+
+# The site needs no network, neither to build nor to read. Searching it needs a server: python -m http.server -d site
+docs: env
+	$(BIN)/python -c "import mkdocs, mkdocstrings" 2>/dev/null || $(PIP) install --quiet -c constraints.txt -e ".[docs]"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "site/index.html"
 
 wheel: env
 	$(PIP) install --quiet build

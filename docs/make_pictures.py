@@ -1,17 +1,143 @@
-"""Draws the pictures of the documentation: `python docs/make_pictures.py`."""
+"""Draws the pictures of the documentation: `python docs/make_pictures.py [--run demo/run] [NAME ...]`.
 
+All show the built-in humans. `soft_match` and `filters` show a trained network: the one that `acnn demo` left in
+`demo/run`, where --run does not name another. `matches.png` is the demo's own picture, made smaller.
+"""
+
+from __future__ import annotations
+
+import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from acnn import builtin_human
+from acnn import builtin_human, builtin_humans
 from acnn.shapes import Mesh
-from acnn.viewer import save_png
+from acnn.surface import principal_frames, surface_of
+from acnn.viewer import grid, render, save_png, value_colors
 from acnn.viewer.kernels import draw_kernels
 
 OUT = Path(__file__).parent / "pictures"
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+PLAIN, LARGER, SMALLER = (0.83, 0.84, 0.86), (0.80, 0.18, 0.12), (0.12, 0.30, 0.72)
+UNSEEN = 136
+"""A person that the demo does not learn from."""
+
+
+def main() -> None:
+    """Draw the pictures that are named, or all."""
+    drawers: dict[str, Callable[[Path], Any]] = {
+        "kernels_human": kernels_human,
+        "kernels_cylinder": kernels_cylinder,
+        "directions": directions,
+        "soft_match": soft_match,
+        "filters": filters,
+        "functional_maps": functional_maps,
+    }
+    parser = argparse.ArgumentParser(description="Draw the pictures of the documentation.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(drawers))
+    parser.add_argument("--run", type=Path, default=Path("demo/run"))
+    asked = parser.parse_args()
+    for name in asked.names or drawers:
+        target = save_png(drawers[name](asked.run), OUT / f"{name}.png")
+        print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+
+
+def kernels_human(_: Path) -> Any:
+    """Kernels at the chest."""
+    human = finer(builtin_human())
+    front = human.vertices[:, 2] > np.median(human.vertices[:, 2])
+    height = human.vertices[:, 1].min() + 0.66 * np.ptp(human.vertices[:, 1])
+    vertex = int(np.argmin(np.abs(human.vertices[:, 1] - height) + 3 * np.abs(human.vertices[:, 0]) + 10 * ~front))
+    return draw_kernels(human, vertex, size=(300, 400))
+
+
+def kernels_cylinder(_: Path) -> Any:
+    """Kernels on a pipe, where directions are known."""
+    from analytic import cylinder
+
+    pipe = finer(cylinder(60, 90))
+    upright = Mesh(pipe.vertices[:, [1, 2, 0]], pipe.faces)
+    middle = int(np.argmin(np.linalg.norm(upright.vertices - [0, np.median(upright.vertices[:, 1]), 1], axis=1)))
+    return draw_kernels(upright, middle, scales=(60.0, 240.0), size=(240, 320))
+
+
+def directions(_: Path) -> Any:
+    """Principal directions as short strokes, on the upper body."""
+    from acnn.viewer.live_quantities import direction_ribbons
+
+    surface = surface_of(builtin_human(4, 1))
+    strokes = direction_ribbons(surface, principal_frames(surface))
+    points, faces, colors = [surface.vertices], [surface.faces], [np.tile(PLAIN, (len(surface.vertices), 1))]
+    for quads, color in zip(strokes, (LARGER, SMALLER), strict=True):
+        first = sum(len(part) for part in points)
+        corners = first + 4 * np.arange(len(quads))[:, None]
+        faces += [corners + [0, 1, 2], corners + [0, 2, 3]]
+        points.append(quads.reshape(-1, 3))
+        colors.append(np.tile(color, (4 * len(quads), 1)))
+    drawn = Mesh(np.concatenate(points), np.concatenate(faces).astype(np.int32))
+    paint = np.concatenate(colors)
+    near = render(drawn, colors=paint, size=(1140, 1920), supersample=2)
+    top, left = 230, (near.shape[1] - 800) // 2
+    return near[top : top + 560, left : left + 800]
+
+
+def soft_match(run_folder: Path) -> Any:
+    """Where a vertex is, and what the network thinks of it on the reference: one that is sure, others less so."""
+    from acnn.pipeline.match import match_shape
+    from acnn.pipeline.run import open_run
+    from acnn.viewer.figures_parts import refined_mesh
+    from acnn.viewer.live_quantities import spread_on_reference
+
+    run = open_run(run_folder)
+    mesh = builtin_humans().mesh(UNSEEN)
+    soft = match_shape(mesh, run, refinement="none").soft_map
+    front = np.flatnonzero(surface_of(mesh).normals[:, 2] > 0.6)
+    order = front[np.argsort(-soft.confidence[front])]
+    rows: list[list[Any]] = [[], []]
+    labels: list[list[str]] = [[], []]
+    for share in (0.02, 0.6, 0.97):
+        vertex = int(order[int(share * len(order))])
+        spot = np.exp(-((np.linalg.norm(mesh.vertices - mesh.vertices[vertex], axis=1) / 0.03) ** 2))
+        spread = spread_on_reference(soft, vertex)
+        for row, shape, values in ((0, mesh, spot), (1, run.reference, spread)):
+            fine, smooth = refined_mesh(shape, values / values.max(), 3)
+            rows[row].append(render(fine, colors=tinted(smooth), size=(270, 400)))
+        labels[0].append("a vertex")
+        labels[1].append(f"most probable: {100 * soft.confidence[vertex]:.0f} %")
+    return grid(rows, labels, text=18)
+
+
+def filters(run_folder: Path) -> Any:
+    """The strongest filters of the first convolution."""
+    from acnn.pipeline.run import open_run
+    from acnn.viewer.figures import draw_filters
+
+    return draw_filters(open_run(run_folder).model, columns=8, rows=2, size=110)
+
+
+def functional_maps(_: Path) -> Any:
+    """Matrices of true maps between two people: of a whole shape, and of a part."""
+    from acnn.correspondence import basis_of
+    from acnn.correspondence.functional_map import functional_map_from_point_map
+    from acnn.datasets.parts import cut_part
+
+    full = surface_of(builtin_human(0, 0))
+    other = builtin_human(0, 5)
+    part, kept = cut_part(other, "cuts", 0.5, seed=1)
+    size, pixels = 50, 7
+    pictures = []
+    for mesh, truth in ((other, np.arange(len(other.vertices))), (part, kept)):
+        surface = surface_of(mesh, surface_of(other).unit)
+        there, here = basis_of(full, size), basis_of(surface, size)
+        entries = functional_map_from_point_map(here, there, truth, size)
+        most = float(np.abs(entries).max())
+        square = np.rint(255 * value_colors(entries, "diverging", -most, most)[..., :3]).astype(np.uint8)
+        pictures.append(square.repeat(pixels, axis=0).repeat(pixels, axis=1))
+    return grid([pictures], [["a whole shape", "half of it cut away"]], gap=16, text=18)
 
 
 def finer(mesh: Mesh) -> Mesh:
@@ -21,20 +147,10 @@ def finer(mesh: Mesh) -> Mesh:
     return subdivided(mesh)
 
 
-def main() -> None:
-    """Draw all pictures."""
-    from analytic import cylinder
-
-    OUT.mkdir(exist_ok=True)
-    human = finer(builtin_human())
-    front = human.vertices[:, 2] > np.median(human.vertices[:, 2])
-    height = human.vertices[:, 1].min() + 0.66 * np.ptp(human.vertices[:, 1])
-    vertex = int(np.argmin(np.abs(human.vertices[:, 1] - height) + 3 * np.abs(human.vertices[:, 0]) + 10 * ~front))
-    save_png(draw_kernels(human, vertex, size=(300, 400)), OUT / "kernels_human.png")
-    pipe = finer(cylinder(60, 90))
-    upright = Mesh(pipe.vertices[:, [1, 2, 0]], pipe.faces)
-    middle = int(np.argmin(np.linalg.norm(upright.vertices - [0, np.median(upright.vertices[:, 1]), 1], axis=1)))
-    save_png(draw_kernels(upright, middle, scales=(60.0, 240.0), size=(240, 320)), OUT / "kernels_cylinder.png")
+def tinted(share: Any) -> Any:
+    """Colours from plain grey (0) to red (1)."""
+    weight = np.clip(np.asarray(share), 0.0, 1.0)[:, None] ** 0.7
+    return (1 - weight) * np.array(PLAIN) + weight * np.array(LARGER)
 
 
 if __name__ == "__main__":

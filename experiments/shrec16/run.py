@@ -89,6 +89,7 @@ def experiment(
     report = joined([found[cls] for cls in wanted])
     report |= {"kind": kind, "preset": preset, "seed": seed, "train": train, "test": test}
     report["classes"] = {cls: summary(found[cls]) for cls in wanted}
+    report["by_missing"] = by_missing([part for cls in wanted for part in found[cls]["parts"]])
     report["seconds"] = time.perf_counter() - began
     curves, measured = report_curves(report), report["normalisation"]
     published = PUBLISHED[f"shrec16-{kind}-error"]
@@ -175,6 +176,34 @@ def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
     return report
 
 
+def error(part: dict[str, Any], refined: bool) -> float | None:
+    """Mean error x 100 of a part, symmetric where the mirrored truth is known; None where it was not refined."""
+    kinds = ("refined_symmetric", "refined_evaluation") if refined else ("symmetric", "evaluation")
+    found = next((part[kind] for kind in kinds if part[kind]), None)
+    return None if found is None else float(found["mean_error_x100"])
+
+
+def by_missing(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Mean errors of the parts that lack about the same share of the whole's area."""
+    rows = []
+    for low in np.arange(0.0, 1.0, 0.1):
+        some = [part for part in parts if low <= part["missing"] < low + 0.1]
+        if some:
+            row: dict[str, Any] = {"missing": [round(float(low), 1), round(float(low) + 0.1, 1)], "parts": len(some)}
+            rows.append(row | errors_of(some))
+    return rows
+
+
+def errors_of(parts: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean errors over parts, of the network and refined."""
+    found = {}
+    for name, refined in (("network", False), ("refined", True)):
+        errors = [value for part in parts if (value := error(part, refined)) is not None]
+        if errors:
+            found[name] = float(np.mean(errors))
+    return found
+
+
 def text(report: dict[str, Any]) -> str:
     """A table of the figures, and one line a class."""
     lines = [
@@ -183,17 +212,17 @@ def text(report: dict[str, Any]) -> str:
         report_text(report),
     ]
     lines += [f"  {cls:12} {figures}" for cls, figures in report["classes"].items()]
+    lines.append("share of area missing, parts, mean error x 100 of the network and refined:")
+    for row in report["by_missing"]:
+        errors = "  ".join(f"{row[kind]:6.2f}" for kind in ("network", "refined") if kind in row)
+        lines.append(f"  {row['missing'][0]:.1f}-{row['missing'][1]:.1f}  {row['parts']:3d}  {errors}")
     return "\n".join(lines)
 
 
 def summary(result: dict[str, Any]) -> str:
-    """Mean errors of one class, as text."""
-    words = []
-    for kind, name in (("symmetric", "network"), ("refined_symmetric", "refined")):
-        errors = [part[kind]["mean_error_x100"] for part in result["parts"] if part[kind]]
-        if errors:
-            words.append(f"{name} {np.mean(errors):.2f}")
-    return f"mean error x 100, symmetric: {', '.join(words)} ({result['step']} steps)"
+    """Mean errors of one class in words."""
+    words = ", ".join(f"{name} {value:.2f}" for name, value in errors_of(result["parts"]).items())
+    return f"mean error x 100: {words} ({result['step']} steps)"
 
 
 def _figures(evaluation: ShapeEvaluation | None) -> dict[str, Any] | None:

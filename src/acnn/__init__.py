@@ -21,10 +21,13 @@ _WHERE = {
     "builtin_human": "acnn.datasets",
     "builtin_humans": "acnn.datasets",
     "cached_patches": "acnn.patches",
+    "carry_shape": "acnn.correspondence",
+    "carry_texture": "acnn.correspondence",
     "describe": "acnn.shapes",
     "evaluate_run": "acnn.pipeline.evaluate_run",
     "load": "acnn.shapes",
-    "match_files": "acnn.pipeline.match",
+    "match_files": "acnn.pipeline.match_files",
+    "match_pair": "acnn.pipeline.match",
     "match_shape": "acnn.pipeline.match",
     "open_dataset": "acnn.datasets",
     "open_run": "acnn.pipeline.run",
@@ -40,14 +43,15 @@ _WHERE = {
 __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
-    from acnn.correspondence import refine
+    from acnn.correspondence import carry_shape, carry_texture, refine
     from acnn.datasets import builtin_human, builtin_humans, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError
     from acnn.network import AcnnModel, IntrinsicConv, Patches
     from acnn.patches import PatchOperator, PatchSettings, build_patches, cached_patches
     from acnn.pipeline.evaluate_run import evaluate_run
-    from acnn.pipeline.match import match_files, match_shape
+    from acnn.pipeline.match import match_pair, match_shape
+    from acnn.pipeline.match_files import match_files
     from acnn.pipeline.run import open_run
     from acnn.pipeline.train_run import train_run
     from acnn.shapes import Mesh, PointCloud, describe, load, save

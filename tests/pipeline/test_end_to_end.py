@@ -10,12 +10,13 @@ from analytic import permuted, rotation
 from acnn.cli import main
 from acnn.datasets import builtin_humans
 from acnn.pipeline.demo import run_demo
-from acnn.pipeline.match import match_files, match_shape
+from acnn.pipeline.match import match_shape
+from acnn.pipeline.match_files import match_files
 from acnn.pipeline.run import open_run
 from acnn.shapes import Mesh, PointCloud, save
 from acnn.surface import vertex_normals
 from acnn.training import preset_config
-from acnn.viewer import draw_matches
+from acnn.viewer import show_demo
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def demo(tmp_path_factory):
         patch.setenv("ACNN_CACHE", str(folder / "cache"))
         config = preset_config("quick").with_changes({"epochs": 16, "minutes": 0, "scales": "6,36", "angles": 6})
         config = config.with_changes({"architecture": "FC32+RES(IC32)+RES(IC32)+FC128+Softmax", "loss_vertices": 800})
-        facts = run_demo(folder, config=config, train_shapes=12, test_shapes=2, workers=1, draw=draw_matches)
+        facts = run_demo(folder, config=config, train_shapes=12, test_shapes=2, workers=1, draw=show_demo)
         yield folder, facts, open_run(folder / "run")
 
 
@@ -35,7 +36,15 @@ def test_the_demo_beats_a_bar_and_leaves_its_files(demo):
     assert facts["exact"] > 0.15
     assert facts["refined"]["mean_error_x100"] < facts["mean_error_x100"]
     assert facts["remeshed"]["refined"]["mean_error_x100"] < 25
-    for name in ("demo.json", "curves.csv", "curves.png", "matches_original.png", "matches_remeshed.png", "run"):
+    for name in (
+        "demo.json",
+        "curves.csv",
+        "curves.png",
+        "matches_original.png",
+        "matches_remeshed.png",
+        "report_remeshed.html",
+        "run",
+    ):
         assert (folder / name).exists()
 
 

@@ -14,7 +14,7 @@ from acnn.pipeline.run import open_run
 from acnn.shapes import Mesh, save
 from acnn.surface import surface_of
 from acnn.training import preset_config
-from acnn.viewer import draw_matches
+from acnn.viewer import show_demo
 
 
 @pytest.fixture(scope="module")
@@ -27,9 +27,7 @@ def demo(tmp_path_factory):
             {"epochs": 14, "minutes": 0, "scales": "6,36", "angles": 6}
         )
         config = config.with_changes({"architecture": "FC32+RES(IC32)+RES(IC32)+FC128+Softmax", "shot_radii": "8"})
-        facts = run_demo(
-            folder, partial=True, config=config, train_shapes=14, test_shapes=1, workers=1, draw=draw_matches
-        )
+        facts = run_demo(folder, partial=True, config=config, train_shapes=14, test_shapes=1, workers=1, draw=show_demo)
         yield folder, facts, open_run(folder / "run")
 
 

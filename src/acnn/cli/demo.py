@@ -24,7 +24,7 @@ def demo(
     """Prepare, train, match people never seen, refine, evaluate and draw, on the built-in humans."""
     from acnn.pipeline.demo import run_demo
     from acnn.training.config import preset_config
-    from acnn.viewer import draw_matches
+    from acnn.viewer import show_demo
 
     chosen = dict(change.partition("=")[::2] for change in changes or [])
     config = preset_config("quick-partial" if partial else "quick").with_changes(chosen)
@@ -51,7 +51,7 @@ def demo(
             test_shapes=test_shapes,
             stage=stage,
             report=report,
-            draw=draw_matches,
+            draw=show_demo,
         )
     out.result(facts, human=lambda figures: _text(figures, folder))
 
@@ -67,6 +67,6 @@ def _text(facts: dict[str, Any], folder: Path) -> str:
         f"learned from {facts['train_shapes']} shapes in {facts['seconds_training']:.0f} s "
         f"(prepared in {facts['seconds_preparing']:.0f} s); {facts['seconds']:.0f} s in all",
         f"errors over {facts['normalisation']} of the reference",
-        "pictures: " + ", ".join(Path(file).name for file in facts["files"]) + f" in {folder}",
+        "to look at: " + ", ".join(Path(file).name for file in facts["files"]) + f" in {folder}",
     ]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`acnn match`: the dense map of one shape to the reference, or to another shape."""
+"""`acnn match`: the dense map of one shape to another, or to the reference of a network."""
 
 from __future__ import annotations
 
@@ -16,40 +16,47 @@ def match(
     a: Annotated[Path, typer.Argument(metavar="A", help="A mesh or point cloud.")],
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the result goes.")],
     b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
-    model: Annotated[Path | None, typer.Option(metavar="RUN", help="Folder of a run.")] = None,
+    model: Annotated[
+        str, typer.Option(metavar="RUN|humans|none", help="Folder of a run, the package's network, or descriptors.")
+    ] = "humans",
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
     unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Points inside triangles, too.")] = False,
 ) -> None:
-    """Match a shape to the reference of a run, or to another shape: through a run, or by descriptors without one."""
-    from acnn.errors import InputError
-    from acnn.pipeline.match import match_files, match_files_without_network
+    """Match a shape to another, or to the reference of a network.
 
-    if model is None and b is None:
-        raise InputError("Give a second shape to match to, or the folder of a run with --model (see 'acnn demo').")
+    The network 'humans' comes with the package; where it does not fit the shapes, descriptors take over.
+    """
+    from acnn.errors import InputError
+    from acnn.pipeline.match_files import FileMatch, match_files
+    from acnn.viewer.match_page import write_match_page
+
+    if model == "none" and b is None:
+        raise InputError("Without a network there is no reference: give a second shape to match to.")
+    kept: list[FileMatch] = []
     with out.progress("matching") as progress:
-        if model is None:
-            assert b is not None
-            facts = match_files_without_network(a, b, folder, unit=unit, barycentric=barycentric, progress=progress)
-            out.result(facts, human=_text)
-            return
         facts = match_files(
             a,
             b,
-            model,
+            None if model == "none" else model,
             folder,
             refinement=refine,
             unit=unit,
             barycentric=barycentric,
             cache=out.cache,
             progress=progress,
+            keep=kept.append,
         )
+    facts |= {"page": str(write_match_page(kept[0], folder / "match.html"))}
+    for notice in facts["notices"]:
+        out.say(f"notice: {notice}")
     out.result(facts, human=_text)
 
 
 def _text(facts: dict[str, Any]) -> str:
-    used = facts["refinement"]["used"]
+    by = facts["route"] if facts.get("model") is None else f"{facts['route']} {facts['model']}"
     return (
-        f"{facts['map']}: {facts['vertices']} vertices, mean confidence {facts['mean_confidence']:.1%}, "
-        f"refinement {used} ({facts['refinement']['why']})"
+        f"{facts['map']}: {facts['vertices']} vertices by {by}, mean confidence {facts['mean_confidence']:.1%}, "
+        f"refinement {facts['refinement']['used']} ({facts['refinement']['why']})\n"
+        f"{facts['page']}: both shapes in 3D. Open it in a browser."
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.edges import edges_with_faces
+from acnn.surface.surface import Surface
 
 
 def edge_distortions(edges: IntArray, matched: IntArray, here: FloatArray, there: FloatArray) -> FloatArray:
@@ -17,3 +19,12 @@ def edge_distortions(edges: IntArray, matched: IntArray, here: FloatArray, there
     length = np.linalg.norm(here[edges[:, 0]] - here[edges[:, 1]], axis=1)
     mapped = np.linalg.norm(there[matched[edges[:, 0]]] - there[matched[edges[:, 1]]], axis=1)
     return np.minimum(1.0, np.abs(mapped - length) / np.maximum(length, 1e-300))
+
+
+def vertex_distortions(matched: IntArray, query: Surface, reference: Surface) -> FloatArray:
+    """(n,) mean of `edge_distortions` over the edges at each vertex of the query."""
+    edges = edges_with_faces(query.faces)[0]
+    change = edge_distortions(edges, matched, query.vertices, reference.vertices)
+    both, n = edges.ravel(), len(matched)
+    total = np.bincount(both, weights=np.repeat(change, 2), minlength=n)
+    return total / np.maximum(np.bincount(both, minlength=n), 1)

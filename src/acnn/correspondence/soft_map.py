@@ -57,6 +57,18 @@ class SoftMap:
         onward = checked_point_map(reference_to_target, target_size, "reference_to_target", self.reference_size)
         return _merged(onward[self.vertices], self.probabilities, target_size)
 
+    def mass_near(self, matched: ArrayLike, places: ArrayLike, radius: float) -> NDArray[np.float32]:
+        """(n,) probability of all listed vertices near a match: how sure the place is, if not the vertex.
+
+        Parameters
+        - matched: (n,) reference vertices, of this map or a refined one
+        - places: (m, 3) of the reference's vertices
+        - radius: straight distance that counts as near
+        """
+        where = np.asarray(places)
+        apart = np.linalg.norm(where[self.vertices] - where[np.asarray(matched)][:, None], axis=2)
+        return np.where(apart <= radius, self.probabilities, 0).sum(axis=1, dtype=np.float32)
+
     def rows(self, chosen: ArrayLike) -> SoftMap:
         """The soft map of some query vertices, or of all of them in another order."""
         index = np.asarray(chosen)
@@ -105,7 +117,9 @@ def soft_map_from_features(features: Any, weight: Any, bias: Any = None, k: int 
     def blocks() -> Iterator[Any]:
         for first in range(0, len(features), block):
             logits = features[first : first + block] @ weight.T
-            yield logits if bias is None else logits + bias
+            if bias is not None:
+                logits += bias
+            yield logits
 
     return soft_map_from_logits(blocks(), k)
 
@@ -155,33 +169,22 @@ def _as_float32(block: Any) -> NDArray[np.float32]:
 
 def _top(logits: NDArray[np.float32], k: int, first_row: int) -> tuple[IntArray, NDArray[np.float32]]:
     """(rows, k) indices and softmax values of the k largest logits of each row."""
+    from acnn.correspondence.soft_map_kernels import largest_of_rows
+
     m = logits.shape[1]
     if not k > 0:
         raise InputError(f"A soft map keeps at least one match per vertex, not {k}.")
     k = min(k, m)
-    peak = logits.max(axis=1, keepdims=True)
-    bad = np.flatnonzero(~np.isfinite(peak[:, 0]))  # a NaN anywhere in the row makes its maximum NaN
-    if len(bad):
+    rows = len(logits)
+    best, share = np.empty((rows, k), np.int32), np.empty((rows, k), np.float32)
+    finite = np.empty(rows, bool)
+    largest_of_rows(np.ascontiguousarray(logits), best, share, finite)
+    if not finite.all():
         raise InputError(
-            f"The logits of vertex {first_row + bad[0]} are not finite. The network or its input holds NaN or infinity."
+            f"The logits of vertex {first_row + np.argmin(finite)} are not finite. The network or its input holds NaN "
+            "or infinity."
         )
-    total = np.exp(logits - peak).sum(axis=1, keepdims=True)
-    if k == m:
-        chosen = np.broadcast_to(np.arange(m), logits.shape)
-    else:
-        chosen = np.argpartition(logits, m - k, axis=1)[:, m - k :]
-    values = np.take_along_axis(logits, chosen, axis=1)
-    # argpartition picks any of several equal values at the border; there the lowest indices are taken instead.
-    least = values.min(axis=1, keepdims=True)
-    tied = np.flatnonzero((logits >= least).sum(axis=1) > k)
-    if len(tied):
-        chosen = chosen.copy()
-        chosen[tied] = np.argsort(-logits[tied], axis=1, kind="stable")[:, :k]
-        values = np.take_along_axis(logits, chosen, axis=1)
-    order = np.lexsort((chosen, -values), axis=1)
-    best = np.take_along_axis(chosen, order, axis=1).astype(np.int32)
-    share = np.exp(np.take_along_axis(values, order, axis=1) - peak) / total
-    return best, share.astype(np.float32)
+    return best, share
 
 
 def _merged(vertices: IntArray, probabilities: NDArray[np.float32], size: int) -> SoftMap:

@@ -17,12 +17,11 @@ SMOOTHING = 0.25
 def subvertex_map(
     query_to_reference: ArrayLike, query: Surface, reference: Surface, smoothing: float = SMOOTHING
 ) -> SurfacePoints:
-    r"""Points inside the reference's triangles, from matched vertices.
+    """Points inside the reference's triangles, from matched vertices.
 
     A map to vertices goes in steps. The places g(x) of the matched vertices are smoothed over the query,
 
-    .. math::
-        (S + \tau W) \, \tilde g = S g
+        (S + tau W) g' = S g
 
     (one implicit step of heat flow; S areas, W stiffness of the query), and go back to the nearest points of the
     reference. Where neighbours are matched far apart there is nothing to smooth: those vertices keep their match.

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from acnn.correspondence.basis import SpectralBasis, basis_of
-from acnn.correspondence.distortion import edge_distortions
+from acnn.correspondence.distortion import vertex_distortions
 from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.correspondence.refine import Refined, refine, suitable_method
 from acnn.shapes.shape import FloatArray, IntArray
-from acnn.surface.edges import edges_with_faces
 from acnn.surface.surface import Surface
 
 EIGENFUNCTIONS = 200
@@ -73,7 +72,7 @@ def match_without_network(
         here = _described(query, left, radii, with_wks)
         soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks))
         refined = refine(soft, query, reference, method, query_basis=left, reference_basis=right)
-        found[name] = (float(_distortions(refined.query_to_reference, query, reference).mean()), refined)
+        found[name] = (float(vertex_distortions(refined.query_to_reference, query, reference).mean()), refined)
     start = min(found, key=lambda name: found[name][0])
     matched = found[start][1].query_to_reference
     facts = {
@@ -83,7 +82,7 @@ def match_without_network(
         "chosen_because": why,
         "distortion": {name: value for name, (value, _) in found.items()},
     }
-    return UnlearnedMatch(matched, 1.0 - _distortions(matched, query, reference), facts)
+    return UnlearnedMatch(matched, 1.0 - vertex_distortions(matched, query, reference), facts)
 
 
 def _size(surface: Surface) -> int:
@@ -102,14 +101,3 @@ def _described(surface: Surface, basis: SpectralBasis, radii: tuple[float, ...],
         lengths = np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-300)
         columns.append(WKS_WEIGHT * values / lengths)
     return np.concatenate(columns, axis=1).astype(np.float32)
-
-
-def _distortions(matched: IntArray, query: Surface, reference: Surface) -> FloatArray:
-    """(n,) mean over the edges at each vertex of min(1, |l' - l| / l)."""
-    edges = edges_with_faces(query.faces)[0]
-    change = edge_distortions(edges, matched, query.vertices, reference.vertices)
-    total, count = np.zeros(len(matched)), np.zeros(len(matched))
-    for k in range(2):
-        np.add.at(total, edges[:, k], change)
-        np.add.at(count, edges[:, k], 1.0)
-    return total / np.maximum(count, 1.0)

@@ -23,16 +23,14 @@ _CHUNK = 2**22
 
 
 class IntrinsicConv(nn.Module):
-    r"""Intrinsic convolution (IC): every vertex's patch of every input channel, weighted by learnt filters and summed.
+    """Intrinsic convolution (IC): every vertex's patch of every input channel, weighted by learnt filters and summed.
 
-    .. math::
-        f^{out}_q(x) = b_q + \sum_p \sum_{\theta, t} a_{qp}(\theta, t) \, (D(x) f^{in}_p)(\theta, t)
+        f_out_q(x) = b_q + sum_p sum_{theta, t} a_qp(theta, t) (D(x) f_in_p)(theta, t)
 
     (eqs. intconv and gcnn of the paper, plus a bias), where D(x) gathers a function around x with anisotropic kernels
     of angle theta and scale t. With `angular_max` the filter is turned through all angles and the largest answer taken,
 
-    .. math::
-        f^{out}_q(x) = b_q + \max_r \sum_p \sum_{\theta, t} a_{qp}(\theta - r, t) \, (D(x) f^{in}_p)(\theta, t),
+        f_out_q(x) = b_q + max_r sum_p sum_{theta, t} a_qp(theta - r, t) (D(x) f_in_p)(theta, t),
 
     which does not depend on where theta = 0 lies; the paper has no need of it, its authors' program does it.
 

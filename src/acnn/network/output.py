@@ -12,13 +12,12 @@ from acnn.network.layers import FC
 
 
 class Output(FC):
-    r"""Linear layer to one logit for each of the m vertices of the reference.
+    """Linear layer to one logit for each of the m vertices of the reference.
 
     There are thousands of vertices, each with weights of its own, and a training step shows most of them once or not
     at all. After `share_weights`, neighbouring vertices learn together: the weights are
 
-    .. math::
-        W = W_0 + \Phi U
+        W = W_0 + Phi U
 
     with smooth functions Phi on the reference and learnt coefficients U. Every vertex of a step then says something
     about all vertices near it, and W_0 is left with what sets neighbours apart. What can be learnt is the same, and so

@@ -28,8 +28,8 @@ COPIED = 6
 LACKING: dict[Kind, tuple[float, float]] = {"cuts": (0.2, 0.6), "holes": (0.1, 0.4)}
 """Shares of the area that the parts of the partial demo lack."""
 
-Draw = Callable[[Path, Run, dict[str, list[Matched]]], list[Path]]
-"""Draws what was matched into a folder and gives the files."""
+Draw = Callable[[Path, Run, dict[str, list[Matched]], dict[str, dict[str, Any]]], list[Path]]
+"""Shows what was matched, and its figures, both by kind of shape, in files of a folder; gives these."""
 
 Stage = Callable[[str], Progress | None]
 """Called with the name of each stage as it begins; gives what is to be called with (done, in all)."""
@@ -74,7 +74,7 @@ def run_demo(
       kind)
     - workers: processes that prepare
     - stage, report: for progress
-    - draw: draws the matched shapes (`acnn.viewer.draw_matches`)
+    - draw: shows the matched shapes (`acnn.viewer.show_demo`)
 
     Returns `exact, mean_error_x100, seconds` on unseen people, the same under `refined`, and all of that under
     `remeshed` for remeshed copies of them; of parts, those with cuts come first and those with holes are under `holes`.
@@ -105,7 +105,7 @@ def run_demo(
     pictures = [out / "curves.png"]
     if draw:
         stage("drawing")
-        pictures += draw(out, run, kept)
+        pictures += draw(out, run, kept, reports)
     first, second = reports
     figures = _figures(reports[first]) | {
         second: _figures(reports[second]),

@@ -1,27 +1,38 @@
-"""Matching files: a shape to the reference of a run, or to another shape through it."""
+"""Matching a shape to the reference of a network, and two shapes to each other."""
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from acnn.correspondence import SoftMap, query_to_target_through, refine
-from acnn.correspondence.refine import known_method, suitable_method
+from acnn.correspondence import SoftMap, basis_of, reference_to_target_from, refine
+from acnn.correspondence.distortion import vertex_distortions
+from acnn.correspondence.refine import EIGENFUNCTIONS, known_method, suitable_method
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.correspondence.unlearned import match_without_network
 from acnn.descriptors.settings import describe_surface
 from acnn.patches import build_patches, cached_patches
 from acnn.pipeline.run import Run, open_run
-from acnn.shapes import Mesh, load, save
-from acnn.shapes.formats.files import write_whole
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
+from acnn.surface.closest_points import SurfacePoints
 from acnn.surface.rows import Progress
+
+HUMANS = "humans"
+"""The network of the package that matches two shapes where no other is named."""
+
+NEAR = 10.0
+"""Run units (a twentieth of the diameter) around a match within which the network's probability speaks for it."""
+
+FITS = 0.5
+"""Mean confidence from which on the package's network is believed without asking the descriptors."""
+
+CANDIDATES = 32
+"""Reference vertices that are kept of the network's distribution."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +42,7 @@ class ShapeMatch:
     - shape, surface: as loaded, and in run units
     - soft_map: what the network says
     - query_to_reference: (n,) the map, refined where asked for
-    - confidence: (n,) of the network
+    - confidence: (n,) in 0..1, the probability that the network gives to places within `NEAR` of the match
     - facts: about the refinement
     """
 
@@ -41,6 +52,32 @@ class ShapeMatch:
     query_to_reference: IntArray
     confidence: FloatArray
     facts: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class PairMatch:
+    """Shape A matched to shape B.
+
+    - a, b: in run units
+    - a_to_b: (n,) vertices of B
+    - confidence: (n,) in 0..1. Through a network: the probability that it gives for A's vertex to places within `NEAR`
+      of where it puts the match in B. By descriptors: 1 minus the mean change of the lengths of edges
+      (`vertex_distortions`)
+    - through: (n,) and (m,) reference vertices of A's and B's vertices; None by descriptors
+    - facts: `route` (`network` or `descriptors`), `why`, `model`, `mean_confidence`, `refinement`, ...
+    """
+
+    a: Surface
+    b: Surface
+    a_to_b: IntArray
+    confidence: FloatArray
+    through: tuple[IntArray, IntArray] | None
+    facts: dict[str, Any]
+
+    @cached_property
+    def places(self) -> SurfacePoints:
+        """The map between vertices: for each vertex of A a point of a triangle of B (`subvertex_map`)."""
+        return subvertex_map(self.a_to_b, self.a, self.b)
 
 
 def match_shape(
@@ -56,7 +93,7 @@ def match_shape(
 
     Parameters
     - shape: as `load` returns it
-    - run: the network
+    - run: the network, from `open_run`
     - refinement: `none`, `fm`, `zoomout`, `pfm` or `auto`
     - unit: length of one run unit in the shape's coordinates; None is that of the run where it has one (it learned
       from parts, which come in the units of their reference), else the shape's own geodesic diameter / 200
@@ -68,116 +105,106 @@ def match_shape(
     make = cached_patches if cache else build_patches
     patches = make(shape, run.config.patches, unit=unit, progress=progress)
     surface = surface_of(shape, patches.unit)
-    soft = run.soft_map(describe_surface(surface, run.config.descriptors, shape=shape), patches)
-    refined = refine(soft, surface, surface_of(run.reference, run.facts.get("unit")), method)
-    return ShapeMatch(shape, surface, soft, refined.query_to_reference, soft.confidence, refined.facts)
+    described = describe_surface(surface, run.config.descriptors, shape=shape)
+    soft = run.soft_map(described, patches, k=CANDIDATES)
+    reference = surface_of(run.reference, run.facts.get("unit"))
+    refined = refine(soft, surface, reference, method)
+    matched = refined.query_to_reference
+    return ShapeMatch(shape, surface, soft, matched, soft.mass_near(matched, reference.vertices, NEAR), refined.facts)
 
 
-def match_files(
-    a: Path,
-    b: Path | None,
-    run: Run | Path | str,
-    out: Path,
+def match_pair(
+    a: Shape,
+    b: Shape,
+    model: Run | Path | str | None = HUMANS,
     *,
     refinement: str = "auto",
     unit: float | None = None,
-    barycentric: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Match shape A to the reference, or to shape B through it, and write the result.
+) -> PairMatch:
+    """Match shape A to shape B: two meshes or clouds of any kind.
 
-    Files: `query_to_reference.txt`, or `a_to_b.txt`: on line i the vertex that matches vertex i of A's file, both
-    counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; the same counted from 1 as
-    `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded; and the shapes in
-    corresponding colours, as `.ply` and `.glb`. With `barycentric`, points inside triangles as well: `NAME_faces` and
-    `NAME_weights` in `map.npz`, the faces of the target as loaded.
+    Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
+    descriptors are compared (`match_without_network`). A network of the package gives way to descriptors where it is
+    unsure of either shape and their map changes lengths less; a network of one's own does not. `facts` say which.
 
-    Returns facts about the match.
+    Parameters
+    - a, b: as `load` returns them
+    - model: a run, its folder, the name of a network of the package, or None for descriptors alone
+    - refinement: `none`, `fm`, `zoomout`, `pfm` or `auto`
+    - unit: length of one run unit in A's coordinates; None is that of the run where it has one, else A's own geodesic
+      diameter / 200, or B's unit where A looks like a part of B in the same coordinates
+    - cache: whether operators are looked for and kept in the cache
+    - progress: called with (done, in all)
     """
-    opened = run if isinstance(run, Run) else open_run(run)
-    shape = load(a)
-    target = load(b) if b is not None else None
-    arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
-    first = match_shape(shape, opened, **arguments)
-    out.mkdir(parents=True, exist_ok=True)
-    colors = _position_colors(opened.reference.vertices)
-    facts: dict[str, Any] = {
-        "vertices": len(shape.vertices),
-        "mean_confidence": float(first.confidence.mean()),
+    run = open_run(model) if isinstance(model, Path | str) else model
+    there = surface_of(b, run.facts.get("unit") if run is not None else None)
+    unit, why = (unit, "given") if unit is not None else _unit_of_part(a, there)
+    facts: dict[str, Any] = {"unit": {"length": unit, "why": why}}
+    if run is None:
+        return _by_descriptors(surface_of(a, unit), there, "no network was asked for", facts, progress)
+    found = _through(a, b, run, refinement, unit, cache, progress, facts)
+    sure = min(found.facts["mean_confidence"], found.facts["target_mean_confidence"])
+    if sure >= FITS or not run.shipped:
+        return found
+    doubt = f"the network '{run.name}' is unsure of these shapes (mean confidence {sure:.0%})"
+    other = _by_descriptors(found.a, found.b, f"{doubt} and changes lengths more", facts, progress)
+    if other.facts["distortion"] <= found.facts["distortion"]:
+        return other
+    found.facts["why"] = f"{doubt}, but descriptors change lengths more"
+    return found
+
+
+def _through(
+    a: Shape,
+    b: Shape,
+    run: Run,
+    refinement: str,
+    unit: float | None,
+    cache: bool,
+    progress: Progress | None,
+    facts: dict[str, Any],
+) -> PairMatch:
+    """A to B through the reference of a network."""
+    method = known_method(refinement)
+    first = match_shape(a, run, refinement="none", unit=unit, cache=cache, progress=progress)
+    second = match_shape(b, run, refinement="none", cache=cache, progress=progress)
+    reference = surface_of(run.reference, run.facts.get("unit"))
+    bases = [None if method == "none" else basis_of(s, EIGENFUNCTIONS[method]) for s in (first.surface, second.surface)]
+    # B is the whole even where A is a part.
+    whole = refine(
+        second.soft_map, second.surface, reference, "auto" if method == "pfm" else method, query_basis=bases[1]
+    ).query_to_reference
+    sure = second.soft_map.mass_near(whole, reference.vertices, NEAR)
+    start = first.soft_map.through(reference_to_target_from(whole, reference, sure), len(whole))
+    refined = refine(start, first.surface, second.surface, method, query_basis=bases[0], reference_basis=bases[1])
+    matched = refined.query_to_reference
+    confidence = first.soft_map.mass_near(whole[matched], reference.vertices, NEAR)
+    facts = facts | {
         "route": "network",
-        "refinement": first.facts,
+        "why": "",
+        "model": run.name,
+        "mean_confidence": float(confidence.mean()),
+        "target_mean_confidence": float(sure.mean()),
+        "distortion": float(vertex_distortions(matched, first.surface, second.surface).mean()),
+        "refinement": refined.facts,
     }
-    arrays: dict[str, Any] = {"query_to_reference": first.query_to_reference, "confidence": first.confidence}
-    if target is None:
-        name = "query_to_reference"
-        matched = first.query_to_reference
-        reached = surface_of(opened.reference, opened.facts.get("unit"))
-        _save_colored(Mesh(opened.reference.vertices, opened.reference.faces), colors, out / "reference")
-    else:
-        second = match_shape(target, opened, **arguments)
-        name = "a_to_b"
-        matched = query_to_target_through(
-            first.query_to_reference,
-            second.query_to_reference,
-            surface_of(opened.reference, opened.facts.get("unit")),
-            second.confidence,
-        )
-        # Directly between the two shapes, the steps that the reference's vertices leave are mended.
-        method = known_method(refinement)
-        matched = refine(matched, first.surface, second.surface, method, confidence=first.confidence).query_to_reference
-        arrays |= {"a_to_b": matched, "b_to_reference": second.query_to_reference}
-        facts |= {"target_vertices": len(target.vertices), "target_mean_confidence": float(second.confidence.mean())}
-        colors_b = colors[second.query_to_reference]
-        _save_colored(target, colors_b, out / "b")
-        colors, reached = colors_b, second.surface
-        matched = _numbered_as_file(matched, target)
-    if barycentric:
-        points = subvertex_map(arrays[name], first.surface, reached)
-        arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
-    _save_colored(shape, colors[arrays[name]], out / "a")
-    _write_map(out, name, matched, first.confidence, shape, arrays)
-    return facts | {"map": str(out / f"{name}.txt"), "out": str(out)}
+    return PairMatch(first.surface, second.surface, matched, confidence, (whole[matched], whole), facts)
 
 
-def match_files_without_network(
-    a: Path,
-    b: Path,
-    out: Path,
-    *,
-    unit: float | None = None,
-    barycentric: bool = False,
-    progress: Progress | None = None,
-) -> dict[str, Any]:
-    """Match shape A to shape B by descriptors alone (`match_without_network`), and write what `match_files` writes.
-
-    - unit: length of one run unit in A's coordinates; None is its own geodesic diameter / 200, or B's unit where A
-      looks like a part of B in the same coordinates
-    """
-    shape, target = load(a), load(b)
-    there = surface_of(target)
-    unit, why = (unit, "given") if unit is not None else _unit_of_part(shape, there)
-    here = surface_of(shape, unit)
-    found = match_without_network(here, there, progress=progress)
-    out.mkdir(parents=True, exist_ok=True)
-    arrays: dict[str, Any] = {"a_to_b": found.query_to_reference, "confidence": found.confidence}
-    if barycentric:
-        points = subvertex_map(found.query_to_reference, here, there)
-        arrays |= {"a_to_b_faces": points.faces, "a_to_b_weights": points.weights}
-    colors = _position_colors(target.vertices)
-    _save_colored(target, colors, out / "b")
-    _save_colored(shape, colors[found.query_to_reference], out / "a")
-    _write_map(out, "a_to_b", _numbered_as_file(found.query_to_reference, target), found.confidence, shape, arrays)
-    return {
-        "vertices": len(shape.vertices),
-        "target_vertices": len(target.vertices),
-        "mean_confidence": float(found.confidence.mean()),
+def _by_descriptors(a: Surface, b: Surface, why: str, facts: dict[str, Any], progress: Progress | None) -> PairMatch:
+    found = match_without_network(a, b, progress=progress)
+    confidence = float(found.confidence.mean())
+    facts = facts | {
         "route": "descriptors",
-        "unit": {"length": here.unit, "why": why},
+        "why": why,
+        "model": None,
+        "mean_confidence": confidence,
+        "distortion": 1.0 - confidence,
         "refinement": {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts},
-        "map": str(out / "a_to_b.txt"),
-        "out": str(out),
     }
+    return PairMatch(a, b, found.query_to_reference, found.confidence, None, facts)
 
 
 def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:
@@ -188,45 +215,3 @@ def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:
     if method == "pfm" and 0.1 < size < 1.1:
         return whole.unit, f"that of B, of which A seems to be a part: {why}"
     return None, "A's own geodesic diameter / 200"
-
-
-def _write_map(out: Path, name: str, matched: IntArray, confidence: FloatArray, shape: Shape, arrays: Any) -> None:
-    """The files of a map: text from 0 and from 1, confidence, all arrays."""
-    rows = _rows_of_file(matched, shape, -1)
-    _write_lines(out / f"{name}.txt", rows, "%d")
-    _write_lines(out / f"{name}.vts", rows + 1, "%d")
-    _write_lines(out / "confidence.txt", _rows_of_file(confidence, shape, 0.0), "%.6f")
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    write_whole(out / "map.npz", buffer.getvalue())
-
-
-def _save_colored(shape: Shape, colors: NDArray[np.uint8], path: Path) -> None:
-    """The shape in colours, for mesh programs and for browsers."""
-    colored = replace(shape, colors=colors, texture=None) if isinstance(shape, Mesh) else replace(shape, colors=colors)
-    save(colored, path.with_suffix(".ply"))
-    save(colored, path.with_suffix(".glb"))
-
-
-def _rows_of_file(values: Any, shape: Shape, missing: float) -> Any:
-    """One value for each vertex of the shape's file."""
-    if shape.source is None:
-        return values
-    place = shape.source.from_file
-    return np.where(place >= 0, np.asarray(values)[place], missing)
-
-
-def _numbered_as_file(vertices: IntArray, shape: Shape) -> IntArray:
-    """Vertices of a shape as they are numbered in its file."""
-    return vertices if shape.source is None else shape.source.to_file[vertices]
-
-
-def _write_lines(path: Path, values: Any, form: str) -> None:
-    write_whole(path, "".join(form % value + "\n" for value in values).encode())
-
-
-def _position_colors(vertices: FloatArray) -> Any:
-    """RGBA for each vertex from where it is: the box around the shape spans the colours."""
-    low, high = vertices.min(axis=0), vertices.max(axis=0)
-    share = (vertices - low) / np.maximum(high - low, 1e-300)
-    return np.concatenate([np.round(40 + 200 * share), np.full((len(vertices), 1), 255)], axis=1).astype(np.uint8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -125,11 +126,20 @@ def collect_report(
         progress=progress,
         keep=kept.append,
     )
-    published, comparable = _published_for(dataset.name)
-    shown = tuple(_shape(one, run.reference) for one in kept)
-    return ReportData(
-        title, dataset.name, run, shown, figures, published, comparable, _training_log(folder / "log.jsonl")
-    ), failures
+    return report_of(title, dataset.name, run, kept, figures), failures
+
+
+def report_of(title: str, dataset: str, run: Run, matched: Sequence[Matched], figures: dict[str, Any]) -> ReportData:
+    """What a report shows of shapes that were matched already.
+
+    - title, dataset: names
+    - matched: the shapes to show
+    - figures: of these or more shapes, as `evaluate_run` returns them
+    """
+    published, comparable = _published_for(dataset)
+    shown = tuple(_shape(one, run.reference) for one in matched)
+    log = _training_log(run.folder / "log.jsonl")
+    return ReportData(title, dataset, run, shown, figures, published, comparable, log)
 
 
 def errors_of_vertices(matched: Matched, evaluation: ShapeEvaluation) -> FloatArray:

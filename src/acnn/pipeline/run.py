@@ -21,6 +21,9 @@ from acnn.shapes.formats.files import write_whole
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.training.config import RunConfig
 
+MODELS = Path(__file__).parent / "models"
+"""Runs that come with the package, a folder each; README.md there says how they were made."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -41,6 +44,16 @@ class Run:
     mirror: IntArray | None
     facts: dict[str, Any]
 
+    @property
+    def shipped(self) -> bool:
+        """Whether it came with the package."""
+        return self.folder.parent == MODELS
+
+    @property
+    def name(self) -> str:
+        """What `open_run` takes: the name of a network of the package, or the folder."""
+        return self.folder.name if self.shipped else str(self.folder)
+
     @torch.no_grad()
     def soft_map(self, descriptors: FloatArray, patches: PatchOperator, k: int = 16) -> SoftMap:
         """The k most probable reference vertices of every vertex of a shape."""
@@ -48,6 +61,11 @@ class Run:
         features = self.model.features(torch.from_numpy(np.array(descriptors, dtype=np.float32)), Patches.of(patches))
         classifier = self.model.classifier
         return soft_map_from_features(features, classifier.weight, classifier.bias, k)
+
+
+def shipped_models() -> list[str]:
+    """Names of the networks that come with the package."""
+    return sorted(folder.name for folder in MODELS.glob("*/") if (folder / "model.safetensors").is_file())
 
 
 def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str, Any]) -> None:
@@ -62,11 +80,18 @@ def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str
 
 
 def open_run(folder: Path | str) -> Run:
-    """Open a run's folder. Raises InputError with what is missing."""
+    """Open a run's folder, or a network of the package by its name (`humans`).
+
+    Raises InputError with what is missing.
+    """
     folder = Path(folder)
+    if not (folder / "model.safetensors").is_file() and str(folder) in shipped_models():
+        folder = MODELS / folder
     if not (folder / "model.safetensors").is_file():
-        hint = "It was stopped before the first model was saved." if (folder / "run.json").exists() else ""
-        raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}".rstrip())
+        hint = f"Names of networks that come with the package: {', '.join(shipped_models())}."
+        if (folder / "run.json").exists():
+            hint = "It was stopped before the first model was saved."
+        raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}")
     model, metadata = load_model(folder / "model.safetensors")
     arrays, _ = read_arrays(folder / "reference.safetensors")
     try:

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import html
-import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import acnn
-from acnn.errors import InputError
 from acnn.evaluation import ShapeEvaluation
 from acnn.evaluation.curves import report_curves
 from acnn.pipeline.report_data import ReportData, ReportShape
-from acnn.shapes.formats.files import write_whole
-from acnn.viewer.colors import position_colors, value_colors
+from acnn.shapes.coloring import position_bytes
+from acnn.viewer.page_parts import CONFIDENCE_STOPS, Page, page_html, scale_stops, write_page
 from acnn.viewer.report_arrays import packed, packed_indices, packed_places, packed_values
 
-STYLES = ("page.css", "stage.css")
-SCRIPTS = ("geometry.js", "mesh_view.js", "charts.js", "shapes.js", "stage.js", "tables.js", "report.js")
+REPORT = Page(
+    body="report.html",
+    styles=("report.css",),
+    scripts=("charts.js", "shapes.js", "report_stage.js", "tables.js", "report.js"),
+    stage={
+        "label": "3D view: the reference on the left, the chosen shape on the right",
+        "left": "reference",
+        "right": "shape",
+        "all": "all",
+        "keys": "N and P change the shape, ",
+        "range": '<label id="bar-range">up to <select id="range"></select></label>',
+        "below": '<ul class="thumbs" id="thumbs" aria-label="All shapes"></ul>',
+    },
+)
 LENGTHS = {"sqrt_area": "√area", "diameter": "geodesic diameter"}
 
 
@@ -32,41 +40,18 @@ def write_report(data: ReportData, out: Path) -> Path:
 
     Returns the file. Raises InputError where it cannot be written.
     """
-    if not out.parent.is_dir():
-        raise InputError(f"{out}: the folder {out.parent} does not exist. Make it first.")
-    write_whole(out, report_html(data).encode())
-    return out
+    return write_page(report_html(data), out)
 
 
 def report_html(data: ReportData) -> str:
-    """The page: template, style, scripts and data joined."""
-    page = resources.files("acnn.viewer") / "page"
-    # In a script element only "</" and "<!" could end or comment out the data; inside JSON strings "<" may be escaped.
-    content = json.dumps(_content(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-
-    def joined(names: tuple[str, ...]) -> str:
-        return "\n".join((page / name).read_text(encoding="utf-8") for name in names)
-
-    parts = {
-        "title": html.escape(f"{data.title}: correspondence report"),
-        "style": joined(STYLES),
-        "data": content,
-        "script": joined(SCRIPTS),
-    }
-    template = (page / "report.html").read_text(encoding="utf-8")
-    pieces = template.split("{{")
-    filled = [pieces[0]]
-    for piece in pieces[1:]:
-        name, _, rest = piece.partition("}}")
-        filled += [parts[name.strip()], rest]
-    return "".join(filled)
+    """The page as text."""
+    return page_html(REPORT, f"{data.title}: correspondence report", _content(data))
 
 
 def _content(data: ReportData) -> dict[str, Any]:
     """What the page's scripts get."""
     figures = data.figures
     reference = data.run.reference
-    colors = np.rint(255 * position_colors(reference.vertices)).astype(np.uint8)
     published = data.published
     return {
         "title": data.title,
@@ -89,10 +74,10 @@ def _content(data: ReportData) -> dict[str, Any]:
         "reference": packed_places(reference.vertices)
         | {
             "faces": packed_indices(reference.faces, len(reference.vertices)),
-            "colors": packed(colors),
+            "colors": packed(position_bytes(reference.vertices)),
         },
         "shapes": [_shape(shape, len(reference.vertices)) for shape in data.shapes],
-        "scales": {"error": _stops("heat"), "confidence": _stops("depth")[::-1]},
+        "scales": {"error": scale_stops("heat"), "confidence": CONFIDENCE_STOPS},
         "timings": _timings(data),
         "log": [_short(column, 5) for column in data.log.T] if len(data.log) else [],
         "config": str(data.run.config),
@@ -145,11 +130,6 @@ def _timings(data: ReportData) -> list[list[str]]:
 
 def _number(value: Any, form: str) -> str:
     return form.format(value) if isinstance(value, int | float) else ""
-
-
-def _stops(scale: str, count: int = 33) -> list[list[int]]:
-    rows = np.rint(255 * value_colors(np.linspace(0, 1, count), scale, 0.0, 1.0)).astype(int)
-    return [[int(c) for c in row] for row in rows]
 
 
 def _short(values: Any, digits: int = 4) -> list[float]:

@@ -2,16 +2,6 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key === "class") made.className = value;
-    else made.setAttribute(key, value);
-  }
-  made.append(...children);
-  return made;
-}
-
 function drawn(name, attributes = {}, text) {
   const made = document.createElementNS(SVG, name);
   for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -166,8 +156,4 @@ function drawLoss(holder, seconds, loss) {
 function nice(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1e-12)));
   return [1, 2, 5, 10].map(m => m * power).find(v => v >= value) || value;
-}
-
-function percent(share, digits = 1) {
-  return `${(100 * share).toFixed(digits)}\u00a0%`;
 }

@@ -3,18 +3,19 @@
 const FIELD_OF_VIEW = (26 * Math.PI) / 180;
 const UP = { x: [0, 1, 0, -1, 0, 0, 0, 0, 1], y: [1, 0, 0, 0, 1, 0, 0, 0, 1], z: [1, 0, 0, 0, 0, -1, 0, 1, 0] };
 
-// camera: {yaw, pitch, zoom, pan: [x, y], up, half: [x, y, z] half the largest extents}
-function rotation(camera) {
+// camera: {yaw, pitch, zoom, pan: [x, y], half: [x, y, z] half the largest extents of shapes that stand upright}
+// up: the axis of a shape's coordinates that points up
+function rotation(camera, up) {
   const ca = Math.cos(camera.yaw),
     sa = Math.sin(camera.yaw),
     cb = Math.cos(camera.pitch),
     sb = Math.sin(camera.pitch);
   const view = [ca, sb * sa, -cb * sa, 0, cb, sb, sa, -sb * ca, cb * ca];
-  return product(view, UP[camera.up]);
+  return product(view, UP[up]);
 }
 
 function frame(camera, aspect, zoom = 1) {
-  const half = upright(camera);
+  const half = camera.half;
   const side = Math.max(half[0], half[2]);
   const need = Math.max(half[1] * 1.14, (side * 1.1) / aspect, 1e-9) / camera.zoom / zoom;
   const depth = Math.hypot(...half),
@@ -46,9 +47,9 @@ function frame(camera, aspect, zoom = 1) {
   };
 }
 
-function upright(camera) {
-  const [x, y, z] = camera.half;
-  return { x: [y, x, z], y: [x, y, z], z: [x, z, y] }[camera.up];
+// Half extents of a shape once it stands upright
+function upright([x, y, z], up) {
+  return { x: [y, x, z], y: [x, y, z], z: [x, z, y] }[up];
 }
 
 // 3 x 3 matrices, column after column

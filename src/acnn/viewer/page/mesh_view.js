@@ -119,7 +119,7 @@ class MeshView {
     this.gl.bufferData(this.gl.ARRAY_BUFFER, colors, this.gl.STATIC_DRAW);
   }
 
-  // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, markers: [{place, color}]}]
+  // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, up, zoom, markers: [{place, color}]}]
   draw(cells, camera) {
     const gl = this.gl,
       scale = Math.min(window.devicePixelRatio || 1, 2);
@@ -133,7 +133,6 @@ class MeshView {
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT | gl.DEPTH_BUFFER_BIT);
     gl.enable(gl.SCISSOR_TEST);
-    gl.uniformMatrix3fv(this.at.turn, false, rotation(camera));
     for (const cell of cells) {
       const { left, top, width: w, height: h } = cell.rect;
       if (w < 2 || h < 2) continue;
@@ -141,6 +140,7 @@ class MeshView {
       gl.viewport(...box);
       gl.scissor(...box);
       const view = frame(camera, w / h, cell.zoom);
+      gl.uniformMatrix3fv(this.at.turn, false, rotation(camera, cell.up));
       gl.uniformMatrix4fv(this.at.projection, false, view.projection);
       gl.uniform3fv(this.at.offset, view.offset);
       this.drawMesh(cell.mesh, 1, [0, 0, 0]);
@@ -175,7 +175,7 @@ class MeshView {
   pick(cell, camera, x, y) {
     const { width, height } = cell.rect,
       view = frame(camera, width / height),
-      turn = rotation(camera);
+      turn = rotation(camera, cell.up);
     const slope = Math.tan(FIELD_OF_VIEW / 2);
     const ray = [(((2 * x) / width - 1) * slope * width) / height, (1 - (2 * y) / height) * slope, -1];
     // the ray in the mesh's coordinates: the transpose turns back

@@ -17,27 +17,15 @@ function refresh() {
   buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === state.shape)));
   for (const row of by("table").tBodies[0].rows)
     row.classList.toggle("chosen", Number(row.dataset.shape) === state.shape);
-  const heat = state.quantity === "error" || state.quantity === "confidence";
-  by("bar").hidden = !heat;
+  by("bar").hidden = !isHeat();
   by("bar-range").hidden = state.quantity !== "error";
   by("legend").textContent = { match: "Equal colours are matched points", plain: "" }[state.quantity] || "";
   if (shape.missing && state.quantity === "match") by("legend").textContent += "; pale: missing from the part";
-  if (heat) {
-    const stops = data.scales[state.quantity],
-      top = state.quantity === "error" ? state.range : 1;
-    by("bar-strip").style.background = `linear-gradient(to right, ${stops.map(c => `rgb(${c.join()})`).join()})`;
-    by("bar-ticks").replaceChildren(
-      ...[0, 0.5, 1].map(s =>
-        element(
-          "span",
-          {},
-          state.quantity === "error"
-            ? Number((s * top).toPrecision(2)).toString() + (s === 1 ? "+" : "")
-            : percent(s, 0),
-        ),
-      ),
-    );
-    by("bar-name").textContent = state.quantity === "error" ? `error / ${data.length}` : "confidence of the network";
+  if (isHeat()) {
+    const error = state.quantity === "error";
+    const tick = s => (error ? Number((s * state.range).toPrecision(2)).toString() + (s === 1 ? "+" : "") : percent(s, 0));
+    const name = error ? `error / ${data.length}` : "confidence of the network";
+    showBar(data.scales[state.quantity], [0, 0.5, 1].map(tick), name);
   }
   drawAllCurves();
   tell();
@@ -66,6 +54,7 @@ function drawAllCurves() {
 }
 
 function connectControls() {
+  by("reference-caption").textContent = "Reference";
   shapes.forEach((shape, i) => {
     by("shape").append(element("option", { value: i }, shape.name));
     const button = element("button", { type: "button", "aria-pressed": "false" }, shape.name);
@@ -90,33 +79,25 @@ function connectControls() {
     state.range = Number(event.target.value);
     refresh();
   });
-  by("up").addEventListener("change", resetCamera);
-  by("reset").addEventListener("click", resetCamera);
+  by("up").addEventListener("change", () => {
+    turnUp();
+    resetCamera();
+  });
+  turnUp();
   by("thumbs").addEventListener("scroll", redraw);
 }
 
-function startView() {
-  try {
-    view = new MeshView(canvas);
-  } catch (error) {
-    canvas.hidden = true;
-    by("fallback").hidden = false;
-    return;
-  }
-  for (const shape of [reference, ...shapes]) {
-    shape.mesh = view.add(shape.places, shape.faces, Boolean(shape.cloud));
-  }
-  canvas.addEventListener("webglcontextlost", event => event.preventDefault());
-  canvas.addEventListener("webglcontextrestored", () => {
-    view.start();
-    repaint();
-  });
-  listenToPointers();
-  new ResizeObserver(redraw).observe(by("stage"));
-  resetCamera();
+function turnUp() {
+  for (const shape of [reference, ...shapes]) shape.up = by("up").value;
 }
 
 fillPage(choose);
 connectControls();
-startView();
+startStage({
+  shapes: [reference, ...shapes],
+  cells: reportCells,
+  colors: shape => (shape === reference ? referenceColors(shapes[state.shape]) : shapeColors(shape)),
+  pick,
+  keys: { n: () => choose(state.shape + 1), p: () => choose(state.shape - 1) },
+});
 refresh();

@@ -1,42 +1,49 @@
-// The 3D stage: one canvas behind the cells of the page, one camera for all shapes, and the point that was clicked.
+// The 3D stage of a page: one canvas behind its cells, one camera for all shapes, and what pointers and keys do.
 
-let view = null,
-  waiting = false;
 const canvas = by("canvas");
-const buttons = [];
+const camera = { half: [1, 1, 1] };
+let view = null,
+  stage = null,
+  waiting = false;
 
-function cells() {
-  const box = canvas.getBoundingClientRect(),
-    shape = shapes[state.shape];
-  const inside = (node, bottom = 0) => {
-    const r = node.getBoundingClientRect();
-    return { left: r.left - box.left, top: r.top - box.top, width: r.width, height: r.height - bottom };
-  };
-  const at = (owner, v) => Array.from(owner.places.subarray(3 * v, 3 * v + 3));
-  const onReference = [],
-    onShape = [];
-  const map = shape[state.map];
-  if (state.vertex >= 0) {
-    onShape.push({ place: at(shape, state.vertex), color: CHOSEN });
-    const truth = shape.truth[state.vertex],
-      match = map[state.vertex];
-    if (known(truth, reference.count) && truth !== match)
-      onReference.push({ place: at(reference, truth), color: TRUE });
-    onReference.push({ place: at(reference, match), color: CHOSEN });
-  } else if (state.referenceVertex >= 0) {
-    onReference.push({ place: at(reference, state.referenceVertex), color: CHOSEN });
-    for (const v of arriving(shape, state.referenceVertex).slice(0, 40))
-      onShape.push({ place: at(shape, v), color: CHOSEN, size: 0.8 });
+// page: {
+//   shapes: of `unpackShape`, with `up` and, where it is one, `cloud`; each gets a `mesh`
+//   cells(): of `cellOf`, the first is a large one; those that can be picked have an `owner`
+//   colors(shape): (n * 3) bytes
+//   pick(owner, vertex): a vertex was clicked; -1 is none
+//   keys: {key: action} besides the stage's own
+// }
+function startStage(page) {
+  stage = page;
+  try {
+    view = new MeshView(canvas);
+  } catch (error) {
+    canvas.hidden = true;
+    by("fallback").hidden = false;
+    return;
   }
-  const large = [
-    { rect: inside(by("cell-reference")), mesh: reference.mesh, markers: onReference, owner: "reference" },
-    { rect: inside(by("cell-shape")), mesh: shape.mesh, markers: onShape, owner: "shape" },
-  ];
-  const strip = inside(by("thumbs"));
-  const small = buttons
-    .map((button, i) => ({ rect: inside(button, 26), mesh: shapes[i].mesh, zoom: 1.15 }))
-    .filter(cell => cell.rect.left + cell.rect.width > strip.left && cell.rect.left < strip.left + strip.width);
-  return { large, small };
+  for (const shape of stage.shapes) shape.mesh = view.add(shape.places, shape.faces, Boolean(shape.cloud));
+  canvas.addEventListener("webglcontextlost", event => event.preventDefault());
+  canvas.addEventListener("webglcontextrestored", () => {
+    view.start();
+    repaint();
+  });
+  listen();
+  new ResizeObserver(redraw).observe(by("stage"));
+  by("reset").addEventListener("click", resetCamera);
+  resetCamera();
+}
+
+// A shape drawn where an element of the page is; bottom: pixels left free there
+function cellOf(node, shape, more = {}, bottom = 0) {
+  const box = canvas.getBoundingClientRect(),
+    r = node.getBoundingClientRect();
+  const rect = { left: r.left - box.left, top: r.top - box.top, width: r.width, height: r.height - bottom };
+  return { rect, mesh: shape.mesh, up: shape.up, ...more };
+}
+
+function marker(shape, vertex, color, size = 1) {
+  return { place: Array.from(shape.places.subarray(3 * vertex, 3 * vertex + 3)), color, size };
 }
 
 function redraw() {
@@ -44,29 +51,22 @@ function redraw() {
   waiting = true;
   requestAnimationFrame(() => {
     waiting = false;
-    const { large, small } = cells();
-    view.draw([...large, ...small], camera);
+    view.draw(stage.cells(), camera);
     document.documentElement.dataset.drawn = String(1 + Number(document.documentElement.dataset.drawn || 0));
   });
 }
 
 function repaint() {
   if (!view) return;
-  for (const shape of shapes) view.paint(shape.mesh, shapeColors(shape));
-  view.paint(reference.mesh, referenceColors(shapes[state.shape]));
+  for (const shape of stage.shapes) view.paint(shape.mesh, stage.colors(shape));
   redraw();
 }
 
 function resetCamera() {
-  Object.assign(camera, { yaw: 0.35, pitch: 0.12, zoom: 1, pan: [0, 0], up: by("up").value });
+  const halves = stage.shapes.map(shape => upright(shape.half, shape.up));
+  Object.assign(camera, { yaw: 0.35, pitch: 0.12, zoom: 1, pan: [0, 0] });
+  camera.half = [0, 1, 2].map(d => Math.max(...halves.map(half => half[d])));
   redraw();
-}
-
-function arriving(shape, r) {
-  const map = shape[state.map],
-    found = [];
-  for (let v = 0; v < shape.count; v++) if (map[v] === r) found.push(v);
-  return found;
 }
 
 function turnBy(dx, dy) {
@@ -81,13 +81,13 @@ function zoomBy(factor) {
 }
 
 function moveBy(dx, dy) {
-  const cell = cells().large[0],
+  const cell = stage.cells()[0],
     pixel = frame(camera, cell.rect.width / cell.rect.height).pixel(cell.rect.height);
   camera.pan = [camera.pan[0] + dx * pixel, camera.pan[1] - dy * pixel];
   redraw();
 }
 
-function listenToPointers() {
+function listen() {
   const fingers = new Map();
   let travelled = 0,
     gap = 0;
@@ -149,9 +149,8 @@ function listenToPointers() {
       "=": () => zoomBy(1.2),
       "-": () => zoomBy(1 / 1.2),
       0: resetCamera,
-      n: () => choose(state.shape + 1),
-      p: () => choose(state.shape - 1),
-      Escape: () => select(-1, -1),
+      Escape: () => stage.pick(null, -1),
+      ...stage.keys,
     }[event.key];
     if (!act || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
@@ -163,48 +162,9 @@ function pickAt(clientX, clientY) {
   const box = canvas.getBoundingClientRect(),
     x = clientX - box.left,
     y = clientY - box.top;
-  for (const cell of cells().large) {
+  for (const cell of stage.cells().filter(c => c.owner)) {
     const { left, top, width, height } = cell.rect;
     if (x < left || x > left + width || y < top || y > top + height) continue;
-    const found = view.pick(cell, camera, x - left, y - top);
-    if (cell.owner === "shape") select(found, -1);
-    else select(-1, found);
-  }
-}
-
-function select(vertex, referenceVertex) {
-  Object.assign(state, { vertex, referenceVertex });
-  tell();
-  redraw();
-}
-
-// What the chosen point says
-function tell() {
-  const shape = shapes[state.shape],
-    out = by("picked");
-  const dot = color =>
-    element("span", { class: "dot", style: `background: rgb(${color.map(c => Math.round(255 * c)).join()})` });
-  out.replaceChildren();
-  if (state.vertex >= 0) {
-    const v = state.vertex,
-      match = shape[state.map][v],
-      truth = shape.truth[v],
-      error = shape[`${state.map}Error`][v];
-    out.append(dot(CHOSEN), `Vertex ${v} of ${shape.name} → reference vertex ${match} (${state.map})`);
-    if (known(truth, reference.count))
-      out.append(
-        truth === match ? ", which is right" : ". ",
-        truth === match ? "" : dot(TRUE),
-        truth === match ? "" : `True: ${truth}`,
-      );
-    if (!Number.isNaN(error)) out.append(`. Error ${error.toFixed(4)} ${data.length}`);
-    out.append(`. Confidence of the network ${percent(shape.confidence[v], 0)}.`);
-  } else if (state.referenceVertex >= 0) {
-    const count = arriving(shape, state.referenceVertex).length;
-    const gone = shape.missing && shape.missing[state.referenceVertex] ? " It lies where the part has nothing." : "";
-    out.append(
-      dot(CHOSEN),
-      `Reference vertex ${state.referenceVertex}: ${count === 1 ? "1 vertex" : `${count} vertices`} of ${shape.name} matched to it (${state.map}).${gone}`,
-    );
+    stage.pick(cell.owner, view.pick(cell, camera, x - left, y - top));
   }
 }

@@ -23,22 +23,14 @@ function fillPage(choose) {
 
 function fillCards(network, refined) {
   const note = refined ? `network → refined (${data.refinement})` : "network";
-  const card = (name, text) => {
-    const value = refined ? [element("small", {}, `${text(network)} → `), text(refined)] : [text(network)];
-    by("cards").append(
-      element(
-        "div",
-        { class: "card" },
-        element("div", { class: "name" }, name),
-        element("div", { class: "value" }, ...value),
-        element("div", { class: "note" }, note),
-      ),
-    );
+  const add = (name, text) => {
+    const value = refined ? [element("small", {}, `${text(network)} → `), text(refined)] : text(network);
+    by("cards").append(card(name, value, note));
   };
-  card("Exact matches", f => percent(f.exact));
-  card("Mean error × 100", f => f.mean_error_x100.toFixed(2));
-  card("Area under the curve, to 0.3", f => f.auc.toFixed(3));
-  card("Coverage of the reference", f => percent(f.coverage));
+  add("Exact matches", f => percent(f.exact));
+  add("Mean error × 100", f => f.mean_error_x100.toFixed(2));
+  add("Area under the curve, to 0.3", f => f.auc.toFixed(3));
+  add("Coverage of the reference", f => percent(f.coverage));
 }
 
 function fillPublished(network, refined) {

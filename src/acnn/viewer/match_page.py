@@ -1,0 +1,171 @@
+"""The page of a match: both shapes in 3D in one HTML file, with everything in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import acnn
+from acnn.pipeline.match_files import FileMatch
+from acnn.shapes.shape import FloatArray, IntArray, Shape
+from acnn.surface import Surface
+from acnn.viewer.page_parts import CONFIDENCE_STOPS, Page, page_html, write_page
+from acnn.viewer.report_arrays import packed, packed_indices, packed_places, packed_values
+
+MATCH = Page(
+    body="match.html",
+    styles=("match.css",),
+    scripts=("match.js",),
+    stage={
+        "label": "3D view: shape A on the left, what it is matched to on the right",
+        "left": "a",
+        "right": "b",
+        "all": "both",
+        "keys": "",
+        "range": "",
+        "below": "",
+    },
+)
+
+REFINEMENTS = {
+    "none": ("none", "The matches are as they were found first."),
+    "zoomout": ("ZoomOut", "A smooth map that most of the first matches agree with."),
+    "fm": ("functional map", "A smooth map through the surest of the first matches."),
+    "pfm": ("partial functional map", "A smooth map onto the region that A covers."),
+}
+"""What each method of refinement did, in words."""
+
+
+def write_match_page(match: FileMatch, out: Path) -> Path:
+    """Write the page of a match as one HTML file.
+
+    - match: what `match_files` gives to `keep`
+    - out: the file
+
+    Returns the file. Raises InputError where it cannot be written.
+    """
+    return write_page(match_html(match), out)
+
+
+def match_html(match: FileMatch) -> str:
+    """The page as text."""
+    a = _name(match.a, "A")
+    b = "the reference" if match.to_reference else _name(match.target, "B")
+    content = {
+        "version": acnn.__version__,
+        "title": f"{a} → {b}",
+        "notices": match.facts["notices"],
+        "a": _shape(match.a, match.here) | {"name": "A", "file": a, "up": _up(match)},
+        "b": _shape(match.target, match.there)
+        | {
+            "name": "the reference" if match.to_reference else "B",
+            "file": "" if match.to_reference else b,
+            "up": "y",
+            "colors": packed(match.colors),
+        },
+        "matched": packed_indices(match.matched, len(match.there.vertices)),
+        "confidence": packed_values(match.confidence, 1.0),
+        "stops": CONFIDENCE_STOPS,
+        "facts": _facts(match),
+    }
+    return page_html(MATCH, f"{a} matched to {b}", content)
+
+
+def _shape(shape: Shape, surface: Surface) -> dict[str, Any]:
+    """A shape in run units, in which the two are of comparable size whatever the units of their files."""
+    count = len(surface.vertices)
+    numbers: IntArray = np.arange(count) if shape.source is None else shape.source.to_file
+    same = np.array_equal(numbers, np.arange(count))
+    return packed_places(surface.vertices) | {
+        "faces": packed_indices(surface.faces, count),
+        "cloud": surface.is_cloud,
+        "numbers": None if same else packed_indices(numbers, int(numbers.max()) + 1),
+    }
+
+
+def _up(match: FileMatch) -> str:
+    """The axis of A that grows with the height of the matches, so that both stand where B does."""
+    height = match.there.vertices[match.matched, 1]
+    likeness = [_correlation(match.here.vertices[:, axis], height) for axis in range(3)]
+    # poses differ, so that another axis must be clearly better than y
+    return "xyz"[int(np.argmax(likeness))] if max(likeness) > likeness[1] + 0.3 else "y"
+
+
+def _correlation(x: FloatArray, y: FloatArray) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    return float(x @ y / max(float(np.linalg.norm(x) * np.linalg.norm(y)), 1e-300))
+
+
+def _facts(match: FileMatch) -> list[dict[str, str]]:
+    """What is known about the match, in words: name, value, note."""
+    facts = match.facts
+    target = "the reference" if match.to_reference else "B"
+    by_network = facts["route"] == "network"
+    found = [
+        ("Matched by", *_route(match)),
+        (
+            "Mean confidence",
+            _percent(facts["mean_confidence"]),
+            "How much of its probability the network puts near the match."
+            if by_network
+            else "How well lengths are kept around each vertex: 100\u00a0% is not stretched at all.",
+        ),
+        ("Coverage", _percent(facts["coverage"]), _coverage(match, target)),
+    ]
+    if by_network and "distortion" in facts:
+        found.append(
+            ("Change of lengths", _percent(facts["distortion"]), "Mean change of an edge of A on its way to B.")
+        )
+    found.append(("Refinement", *_refinement(facts["refinement"])))
+    found.append(("Vertices of A", f"{len(match.here.vertices):,}", _made_of(match.a, match.here)))
+    found.append((f"Vertices of {target}", f"{len(match.there.vertices):,}", _made_of(match.target, match.there)))
+    unit = facts.get("unit", {})
+    if unit.get("length") is not None:
+        found.append(("Unit of length", f"{unit['length']:.4g}", f"In A's coordinates: {unit['why']}."))
+    return [{"name": name, "value": value, "note": note} for name, value, note in found]
+
+
+def _route(match: FileMatch) -> tuple[str, str]:
+    facts = match.facts
+    if facts["route"] != "network":
+        return "descriptors", _sentence(facts["why"])
+    model = Path(facts["model"]).name if facts.get("model") else ""
+    way = "A is matched to its reference." if match.to_reference else "Both are matched to its reference, then A to B."
+    return f"network {model}".strip(), " ".join(filter(None, [way, _sentence(facts["why"])]))
+
+
+def _refinement(facts: dict[str, Any]) -> tuple[str, str]:
+    name, what = REFINEMENTS.get(facts["used"], (facts["used"], ""))
+    if "start" in facts:
+        more = f"Started from {facts['start']}."
+    else:
+        more = f"Why: {facts['why']}." if facts["used"] == "none" else _sentence(facts["why"])
+    return name, f"{what} {more}".strip()
+
+
+def _coverage(match: FileMatch, target: str) -> str:
+    note = f"Share of {target}\u2019s area whose vertices are reached from A."
+    if len(match.here.vertices) < len(match.there.vertices):
+        note += " A has fewer vertices, so it cannot reach all of them."
+    return note
+
+
+def _made_of(shape: Shape, surface: Surface) -> str:
+    kind = "A point cloud." if surface.is_cloud else f"A mesh of {len(surface.faces):,} triangles."
+    if shape.source is None or len(shape.source.from_file) == len(surface.vertices):
+        return kind
+    return f"{kind} The file has {len(shape.source.from_file):,} vertices; some were joined or left out on loading."
+
+
+def _name(shape: Shape, otherwise: str) -> str:
+    return otherwise if shape.source is None else Path(shape.source.path).name
+
+
+def _sentence(text: str) -> str:
+    return text and f"{text[0].upper()}{text[1:].rstrip('.')}."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}\u00a0%"

@@ -1,0 +1,50 @@
+"""The partial experiment from one end to the other, on parts of a built-in person instead of the benchmark's."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from acnn.cli import main
+from acnn.datasets import builtin_humans
+from acnn.datasets.remesh import remesh
+from acnn.shapes import save
+
+SCRIPT = Path(__file__).parents[2] / "experiments" / "shrec16" / "run.py"
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    """What the script printed and the folder it filled."""
+    folder = tmp_path_factory.mktemp("shrec16")
+    save(remesh(builtin_humans().mesh(3), vertices=500, seed=0).mesh, folder / "person.ply")
+    parts = ["data", "parts", str(folder / "person.ply"), "--out", str(folder / "parts"), "--kind", "cuts"]
+    assert main([*parts, "--count", "4", "--quiet"]) == 0
+    tiny = ["epochs=3", "core_minutes=0", "angles=4", "scales=6,24", "shot_radii=8", "cut=0", "shared_outputs=40"]
+    tiny.append("architecture=RES(IC16)+FC64+Softmax")
+    command = [sys.executable, str(SCRIPT), "--data", str(folder / "parts"), "--kind", "cuts", "--train", "1-3"]
+    command += ["--test", "4", "--out", str(folder / "out"), "--workers", "1", "--json"]
+    command += [word for change in tiny for word in ("--set", change)]
+    cached = os.environ | {"ACNN_CACHE": str(folder / "cache")}
+    done = subprocess.run(command, env=cached, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout), folder / "out"
+
+
+def test_it_prints_what_evaluate_prints_and_errors_by_missing_area(result):
+    report, _ = result
+    assert [shape["name"] for shape in report["shapes"]] == ["cuts_person_shape_4"]
+    (row,) = report["by_missing"]
+    missing = report["shapes"][0]["missing"]
+    assert row["missing"][0] <= missing < row["missing"][1]
+    assert row["network"] == pytest.approx(report["mean_error_x100"])
+    assert row["refined"] == pytest.approx(report["refined"]["mean_error_x100"])
+
+
+def test_it_leaves_results_curves_and_the_run(result):
+    _, folder = result
+    for name in ("results_cuts.json", "curves_cuts.csv", "curves_cuts.png", "cuts/person/model.safetensors"):
+        assert (folder / name).is_file()

@@ -1,0 +1,119 @@
+"""Two shapes matched to each other: through the network of the package, or by descriptors where it does not fit."""
+
+import json
+
+import numpy as np
+import pytest
+from analytic import permuted
+
+from acnn.cli import main
+from acnn.datasets import builtin_humans
+from acnn.datasets.remesh import remesh
+from acnn.errors import InputError
+from acnn.pipeline.match import match_pair, match_shape
+from acnn.pipeline.run import MODELS, open_run, shipped_models
+from acnn.shapes import Mesh, PointCloud, save
+from acnn.surface import vertex_normals
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """A cache for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACNN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def mean_error_x100(matched, truth, mesh):
+    """Straight distance from the truth over sqrt(area): a lower bound of the geodesic error, near it where small."""
+    area = 0.5 * np.linalg.norm(
+        np.cross(*(mesh.vertices[mesh.faces[:, k]] - mesh.vertices[mesh.faces[:, 0]] for k in (1, 2))), axis=1
+    )
+    return 100 * np.linalg.norm(mesh.vertices[matched] - truth, axis=1).mean() / np.sqrt(area.sum())
+
+
+def test_the_package_holds_a_network_of_people_that_is_small():
+    assert shipped_models() == ["humans"]
+    assert sum(file.stat().st_size for file in (MODELS / "humans").iterdir()) < 10e6
+    run = open_run("humans")
+    assert run.shipped
+    assert run.facts["data"] == "people"
+
+
+def test_a_name_that_is_neither_a_folder_nor_in_the_package_is_told():
+    with pytest.raises(InputError, match="humans"):
+        open_run("horses")
+
+
+def test_two_people_never_seen_in_triangulations_of_their_own_are_matched_through_the_network():
+    humans = builtin_humans()
+    first, second = humans.mesh(130), humans.mesh(150)
+    a, b = remesh(first, vertices=1800, seed=1), remesh(second, vertices=2300, density=0.5, seed=2)
+    found = match_pair(a.mesh, b.mesh)
+    assert found.facts["route"] == "network"
+    # A's vertices lie in triangles that the second person has, too: their places there are the truth.
+    truth = np.einsum("nk,nkd->nd", a.weights, second.vertices[first.faces[a.face]])
+    assert mean_error_x100(found.a_to_b, truth, b.mesh) < 5
+    assert found.places.faces.shape == (len(a.mesh.vertices),)
+    assert found.confidence.mean() > 0.5
+
+
+def test_a_shape_that_is_no_person_goes_by_descriptors_and_says_so(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    ball = _bumpy_ball(rng)
+    other, place = permuted(ball, 3)
+    save(ball, tmp_path / "a.ply")
+    save(other, tmp_path / "b.ply")
+    arguments = ["match", str(tmp_path / "a.ply"), str(tmp_path / "b.ply"), "--out", str(tmp_path / "r"), "--json"]
+    assert main(arguments) == 0
+    said = capsys.readouterr()
+    facts = json.loads(said.out)
+    assert facts["route"] == "descriptors"
+    assert any("humans" in notice for notice in facts["notices"])
+    assert "notice:" in said.err
+    assert (np.loadtxt(tmp_path / "r" / "a_to_b.txt", dtype=int) == place).mean() > 0.9
+
+
+def test_descriptors_alone_on_request(tmp_path, capsys):
+    mesh = _bumpy_ball(np.random.default_rng(1))
+    save(mesh, tmp_path / "a.ply")
+    arguments = ["match", str(tmp_path / "a.ply"), "--model", "none", "--out", str(tmp_path / "r")]
+    assert main(arguments) == 2
+    assert "second shape" in capsys.readouterr().err
+    found = match_pair(mesh, mesh, None)
+    assert found.facts["route"] == "descriptors"
+    assert found.through is None
+
+
+def test_a_cloud_of_a_file_is_matched_and_colored(tmp_path):
+    mesh = _bumpy_ball(np.random.default_rng(2))
+    save(mesh, tmp_path / "mesh.ply")
+    np.savetxt(tmp_path / "cloud.xyz", mesh.vertices)
+    arguments = ["match", str(tmp_path / "cloud.xyz"), str(tmp_path / "mesh.ply"), "--model", "none"]
+    assert main([*arguments, "--out", str(tmp_path / "r")]) == 0
+    matched = np.loadtxt(tmp_path / "r" / "a_to_b.txt", dtype=int)
+    apart = np.linalg.norm(mesh.vertices[matched] - mesh.vertices, axis=1)
+    assert np.median(apart) < 0.1
+    assert (tmp_path / "r" / "a.ply").exists()
+    assert not (tmp_path / "r" / "a.glb").exists()
+
+
+def test_one_shape_is_matched_to_the_reference_of_the_package():
+    mesh = builtin_humans().mesh(137)
+    run = open_run("humans")
+    cloud = PointCloud(mesh.vertices, vertex_normals(mesh.vertices, mesh.faces))
+    maps = [match_shape(shape, run).query_to_reference for shape in (mesh, cloud)]
+    apart = np.linalg.norm(run.reference.vertices[maps[0]] - run.reference.vertices[maps[1]], axis=1)
+    assert np.median(apart) < 0.1 * np.ptp(run.reference.vertices, axis=0).max()
+
+
+def _bumpy_ball(rng):
+    """A closed surface that is like no person."""
+    import trimesh
+
+    ball = trimesh.creation.icosphere(subdivisions=3)
+    heights = np.ones(len(ball.vertices))
+    for centre in rng.normal(size=(6, 3)):
+        centre /= np.linalg.norm(centre)
+        heights += rng.uniform(0.2, 0.8) * np.exp(-8 * (1 - ball.vertices @ centre))
+    return Mesh(np.asarray(ball.vertices) * heights[:, None], np.asarray(ball.faces))

@@ -1,0 +1,176 @@
+"""The page of a match: what it holds, what it says, and that it works in a browser."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from analytic import bumpy, permuted
+from browser import Browser
+from page_content import addresses, changed, content, unpacked
+
+from acnn.errors import InputError
+from acnn.pipeline.match_files import FileMatch
+from acnn.shapes import Mesh, PointCloud
+from acnn.shapes.coloring import position_bytes
+from acnn.shapes.shape import Source
+from acnn.surface import surface_of
+from acnn.viewer.match_page import match_html, write_match_page
+
+NETWORK = {
+    "route": "network",
+    "why": "",
+    "model": "humans",
+    "mean_confidence": 0.61,
+    "coverage": 0.93,
+    "distortion": 0.12,
+    "refinement": {"used": "zoomout", "why": "smoother"},
+    "notices": [],
+}
+TROUBLE = "Left </script><b>or right"
+
+
+def matched_pair(cloud=False, turned=False, **facts):
+    """A shape and a copy of it with vertices in another order, which may be a cloud; `turned`: with z upwards."""
+    target = bumpy(2)
+    shape, place = permuted(target, 3)
+    matched = np.argsort(place).astype(np.int32)
+    n = len(matched)
+    if turned:
+        x, y, z = shape.vertices.T
+        shape = Mesh(1000 * np.stack([x, -z, y], axis=1), shape.faces)
+    numbers = np.arange(n, dtype=np.int32)
+    source = Source("folder/person <1>.ply", np.append(-1, numbers), numbers + 1)  # the file's first vertex was dropped
+    shape = PointCloud(shape.vertices, source=source) if cloud else replace(shape, source=source)
+    confidence = np.linspace(0, 1, n)
+    return FileMatch(
+        a=shape,
+        target=target,
+        here=surface_of(shape),
+        there=surface_of(target),
+        matched=matched,
+        confidence=confidence,
+        colors=position_bytes(target.vertices),
+        to_reference=False,
+        facts=NETWORK | facts,
+    )
+
+
+def test_the_page_holds_shapes_map_confidence_and_colours():
+    match = matched_pair(notices=[TROUBLE])
+    text = match_html(match)
+    found = content(text)
+    np.testing.assert_array_equal(unpacked(found["matched"]), match.matched)
+    np.testing.assert_array_equal(unpacked(found["b"]["colors"]).reshape(-1, 3), match.colors)
+    np.testing.assert_array_equal(unpacked(found["a"]["faces"]).reshape(-1, 3), match.here.faces)
+    np.testing.assert_array_equal(unpacked(found["a"]["numbers"]), np.arange(1, 163))
+    assert found["b"]["numbers"] is None
+    np.testing.assert_allclose(unpacked(found["confidence"]) / 65534, match.confidence, atol=1e-5)
+    assert found["notices"] == [TROUBLE]
+    assert "<b>" not in text.split("<main>")[1]
+    assert addresses(text) == set()
+    assert "default-src 'none'" in text
+    assert match_html(match) == text
+
+
+def test_shapes_of_other_units_are_drawn_at_one_size_and_upright():
+    found = content(match_html(matched_pair(turned=True)))
+    assert (found["a"]["up"], found["b"]["up"]) == ("z", "y")
+    assert found["a"]["step"] == pytest.approx(found["b"]["step"], rel=0.01)
+    assert content(match_html(matched_pair()))["a"]["up"] == "y"
+
+
+def said(match):
+    return {fact["name"]: f"{fact['value']}; {fact['note']}" for fact in content(match_html(match))["facts"]}
+
+
+def test_facts_are_told_in_words():
+    told = said(matched_pair())
+    assert told["Matched by"].startswith("network humans; Both are matched to its reference")
+    assert told["Mean confidence"].startswith("61.0")
+    assert told["Coverage"].startswith("93.0")
+    assert told["Refinement"].startswith("ZoomOut; A smooth map")
+    assert "320 triangles. The file has 163 vertices" in told["Vertices of A"]
+    alone = {"route": "descriptors", "why": "no network was asked for", "refinement": {"used": "none", "start": "SHOT"}}
+    told = said(matched_pair(cloud=True, unit={"length": 0.25, "why": "given"}, **alone))
+    assert told["Matched by"] == "descriptors; No network was asked for."
+    assert "lengths are kept" in told["Mean confidence"]
+    assert told["Refinement"].endswith("Started from SHOT.")
+    assert told["Vertices of A"].startswith("162; A point cloud.")
+    assert told["Unit of length"] == "0.25; In A's coordinates: given."
+    told = said(replace(matched_pair(), to_reference=True))
+    assert "Vertices of the reference" in told
+    assert "A is matched to its reference" in told["Matched by"]
+
+
+def test_a_folder_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match="does not exist"):
+        write_match_page(matched_pair(), tmp_path / "no" / "match.html")
+
+
+def test_the_page_works_in_a_browser(tmp_path):
+    match = matched_pair(notices=[TROUBLE])
+    page = write_match_page(match, tmp_path / "match.html")
+    with Browser() as browser:
+        browser.open(page.as_uri())
+        browser.wait("Number(document.documentElement.dataset.drawn) > 0")
+
+        def after(action):
+            """A picture of both cells once what was done is drawn."""
+            now = browser.run("Number(document.documentElement.dataset.drawn)")
+            action()
+            browser.wait(f"Number(document.documentElement.dataset.drawn) > {now}")
+            return browser.picture(".cells")
+
+        def press(selector):
+            return after(lambda: browser.run(f"document.querySelector({selector!r}).click()"))
+
+        def text(name):
+            return browser.run(f"document.getElementById({name!r}).textContent")
+
+        def click(name):
+            cell = browser.box(f"#cell-{name}")
+            return after(lambda: browser.click(cell["x"] + cell["width"] / 2, cell["y"] + cell["height"] / 2))
+
+        assert TROUBLE in text("notices")
+        assert text("a-caption") == "A person <1>.ply162 vertices"
+        first = browser.picture(".cells")
+        half = first.shape[1] // 2
+        # The shapes are equal and so are their colours: both cells show one picture, captions and edges apart.
+        inner = slice(60, -10), slice(10, half - 10)
+        assert changed(first[:, :half][inner], first[:, -half:][inner]) < 0.02
+        confidence = press("input[value=confidence]")
+        assert changed(first[:, :half], confidence[:, :half]) > 0.05
+        assert changed(first[:, half:], confidence[:, half:]) > 0.05
+        assert browser.run("document.getElementById('bar').hidden") is False
+        assert "100" in text("bar-ticks")
+        press("input[value=match]")
+
+        marked = click("a")
+        for side in (slice(None, half), slice(half, None)):  # a marker on each shape, no more
+            assert 0 < changed(first[:, side], marked[:, side]) < 0.02
+        vertex, there = map(int, re.search(r"Vertex (\d+) of A → vertex (\d+) of B", text("picked")).groups())
+        assert match.matched[vertex - 1] == there
+        click("b")
+        there, vertex = map(int, re.search(r"Vertex (\d+) of B: vertex (\d+) of A goes there", text("picked")).groups())
+        assert match.matched[vertex - 1] == there
+
+        cell = browser.box("#cell-b")
+        before = browser.picture(".cells")
+        turned = after(lambda: browser.drag(cell["x"] + 100, cell["y"] + 100, 120, 40))
+        assert changed(before[:, :half], turned[:, :half]) > 0.02
+        assert changed(before[:, half:], turned[:, half:]) > 0.02
+        assert browser.problems == []
+        assert browser.requests == [page.as_uri()]
+
+
+def test_a_cloud_in_a_small_dark_window(tmp_path):
+    page = write_match_page(matched_pair(cloud=True), tmp_path / "match.html")
+    with Browser(390, 800, dark=True) as browser:
+        browser.open(page.as_uri())
+        browser.wait("Number(document.documentElement.dataset.drawn) > 0")
+        assert browser.run("document.documentElement.scrollWidth") <= 390
+        assert browser.run("document.getElementById('notices').hidden") is True
+        assert "162 points" in browser.run("document.getElementById('a-caption').textContent")
+        assert np.ptp(browser.picture(".cells"), axis=(0, 1)).max() > 80
+        assert browser.problems == []
