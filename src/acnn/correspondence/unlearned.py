@@ -32,8 +32,7 @@ class UnlearnedMatch:
     """A map found without a network.
 
     - query_to_reference: (n,)
-    - confidence: (n,) in 0..1, how well lengths around each vertex are kept: 1 minus the mean over its edges of
-      min(1, |l' - l| / l) with l the length of an edge and l' that between its ends' matches
+    - confidence: (n,) in 0..1, how well lengths around each vertex are kept: 1 minus `vertex_distortions`
     - facts: `start`, whose map was taken; `method` of refinement and `chosen_because`; `used`, `none` where no
       refinement was better than its start; `distortion` of every start's map, 1 minus its mean confidence
     """

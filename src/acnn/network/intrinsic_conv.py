@@ -76,6 +76,8 @@ class IntrinsicConv(nn.Module):
 
     def reset_parameters(self) -> None:
         """Normal weights of variance 2 / (angles * scales * in_features), which suits a ReLU; no bias."""
+        if self.weight.is_meta:  # to be loaded; numbers drawn here would first import PyTorch's compiler: 5 s
+            return
         nn.init.normal_(self.weight, std=math.sqrt(2 / (self.angles * self.scales * self.in_features)))
         if self.bias is not None:
             nn.init.zeros_(self.bias)

@@ -28,6 +28,8 @@ class FC(nn.Linear):
 
     def reset_parameters(self) -> None:
         """Normal weights of variance 2 / in_features with a ReLU, 1 / in_features without; no bias."""
+        if self.weight.is_meta:  # to be loaded; numbers drawn here would first import PyTorch's compiler: 5 s
+            return
         nn.init.normal_(self.weight, std=math.sqrt((2 if self.relu else 1) / self.in_features))
         if self.bias is not None:
             nn.init.zeros_(self.bias)

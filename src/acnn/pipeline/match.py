@@ -28,8 +28,15 @@ HUMANS = "humans"
 NEAR = 10.0
 """Run units (a twentieth of the diameter) around a match within which the network's probability speaks for it."""
 
-FITS = 0.5
+FITS = 0.6
 """Mean confidence from which on the package's network is believed without asking the descriptors."""
+
+TORN = 0.5
+"""Mean change of lengths above which a map tears: right ones give 0.1 to 0.35, one of a cat through people 0.9."""
+
+CLEARLY = 0.85
+"""Descriptors' map must change lengths this much less than that of a network which is unsure but tears nothing: a
+mirrored map, which descriptors may give, changes them hardly more than the right one."""
 
 CANDIDATES = 32
 """Reference vertices that are kept of the network's distribution."""
@@ -126,8 +133,9 @@ def match_pair(
     """Match shape A to shape B: two meshes or clouds of any kind.
 
     Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
-    descriptors are compared (`match_without_network`). A network of the package gives way to descriptors where it is
-    unsure of either shape and their map changes lengths less; a network of one's own does not. `facts` say which.
+    descriptors are compared (`match_without_network`). Where a network of the package is unsure of either shape, or
+    tears them, descriptors are tried as well, and taken where they keep lengths clearly better; a network of one's own
+    does not give way. `facts` say which.
 
     Parameters
     - a, b: as `load` returns them
@@ -146,13 +154,17 @@ def match_pair(
         return _by_descriptors(surface_of(a, unit), there, "no network was asked for", facts, progress)
     found = _through(a, b, run, refinement, unit, cache, progress, facts)
     sure = min(found.facts["mean_confidence"], found.facts["target_mean_confidence"])
-    if sure >= FITS or not run.shipped:
+    change = found.facts["distortion"]
+    if (sure >= FITS and change <= TORN) or not run.shipped:
         return found
-    doubt = f"the network '{run.name}' is unsure of these shapes (mean confidence {sure:.0%})"
-    other = _by_descriptors(found.a, found.b, f"{doubt} and changes lengths more", facts, progress)
-    if other.facts["distortion"] <= found.facts["distortion"]:
+    doubt, factor = f"the network '{run.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
+    if change > TORN:
+        factor = 1.0
+        doubt = f"the network '{run.name}' tears these shapes (lengths change by {change:.0%})"
+    other = _by_descriptors(found.a, found.b, f"{doubt}, and descriptors keep lengths better", facts, progress)
+    if other.facts["distortion"] <= factor * change:
         return other
-    found.facts["why"] = f"{doubt}, but descriptors change lengths more"
+    found.facts["why"] = f"{doubt}, but descriptors do not keep lengths better"
     return found
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.correspondence.subvertex import subvertex_map
-from acnn.pipeline.match import HUMANS, match_pair, match_shape
+from acnn.pipeline.match import HUMANS, TORN, match_pair, match_shape
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.coloring import position_bytes
@@ -126,6 +126,8 @@ def notices(facts: dict[str, Any], here: Surface, there: Surface) -> list[str]:
             f"The network is unsure (mean confidence {sure:.0%}): the shapes are unlike those it learned from, and the "
             "map is doubtful. Try --model none (descriptors alone), or train on shapes like these (acnn train)."
         )
+    if facts.get("distortion", 0.0) > TORN:
+        found.append("Neighbours are matched far apart: the map is torn, and wrong at least in places.")
     share = float(here.vertex_areas.sum() / there.vertex_areas.sum())
     dense = len(here.vertices) > 0.5 * len(there.vertices)  # a coarse query cannot reach all vertices
     if dense and facts["coverage"] < UNREACHED * min(share, 1.0):
