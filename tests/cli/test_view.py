@@ -21,7 +21,9 @@ def test_it_serves_until_interrupted(tmp_path):
     pytest.importorskip("viser", reason="viser is not installed: pip install 'acnn[view]'")
     save(bumpy(1), tmp_path / "a.ply")
     environment = os.environ | {"ACNN_CACHE": str(tmp_path / "cache")}
-    command = [*RUN, "view", str(tmp_path / "a.ply"), "--port", "0", "--json"]
+    # Started in the background, the tests may have inherited that Ctrl-C is ignored.
+    heeding = f"import signal; signal.signal(signal.SIGINT, signal.default_int_handler); {RUN[-1]}"
+    command = [*RUN[:-1], heeding, "view", str(tmp_path / "a.ply"), "--port", "0", "--json"]
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as program:
