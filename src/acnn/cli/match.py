@@ -27,12 +27,9 @@ def match(
 
     The network 'humans' comes with the package; where it does not fit the shapes, descriptors take over.
     """
-    from acnn.errors import InputError
     from acnn.pipeline.match_files import FileMatch, match_files
     from acnn.viewer.match_page import write_match_page
 
-    if model == "none" and b is None:
-        raise InputError("Without a network there is no reference: give a second shape to match to.")
     kept: list[FileMatch] = []
     with out.progress("matching") as progress:
         facts = match_files(

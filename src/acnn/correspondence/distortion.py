@@ -9,36 +9,31 @@ from acnn.surface.edges import edges_with_faces
 from acnn.surface.surface import Surface
 
 
-def edge_distortions(edges: IntArray, matched: IntArray, here: FloatArray, there: FloatArray) -> FloatArray:
+def edge_distortions(
+    edges: IntArray, matched: IntArray, here: FloatArray, there: FloatArray, shortest: float = 1e-300
+) -> FloatArray:
     """(e,) min(1, |l' - l| / l), with l the length of an edge and l' the straight distance of its ends' matches.
 
     - edges: (e, 2) vertices of the query
     - matched: (n,) vertices of the reference
     - here, there: (n, 3) and (m, 3) vertices of query and reference
+    - shortest: what changes of shorter edges are divided by
     """
     length = np.linalg.norm(here[edges[:, 0]] - here[edges[:, 1]], axis=1)
-    return np.minimum(1.0, edge_changes(edges, matched, here, there) / np.maximum(length, 1e-300))
+    mapped = np.linalg.norm(there[matched[edges[:, 0]]] - there[matched[edges[:, 1]]], axis=1)
+    return np.minimum(1.0, np.abs(mapped - length) / np.maximum(length, shortest))
 
 
 def vertex_distortions(matched: IntArray, query: Surface, reference: Surface) -> FloatArray:
-    """(n,) mean over the edges at each vertex of the query of min(1, |l' - l| / max(l, 2 h)).
+    """(n,) mean of `edge_distortions` over the edges at each vertex of the query.
 
-    l, l' are as in `edge_distortions`, h is the mean length of the reference's edges: a map to vertices cannot keep
-    lengths better than these allow.
+    Edges shorter than two mean edges of the reference count as that long: a map to vertices cannot keep lengths better
+    than these allow.
     """
     edges = edges_with_faces(query.faces)[0]
     ends = reference.vertices[edges_with_faces(reference.faces)[0]]
-    step = 2.0 * float(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).mean())
-    length = np.linalg.norm(query.vertices[edges[:, 0]] - query.vertices[edges[:, 1]], axis=1)
-    change = np.minimum(
-        1.0, edge_changes(edges, matched, query.vertices, reference.vertices) / np.maximum(length, step)
-    )
+    shortest = 2.0 * float(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).mean())
+    change = edge_distortions(edges, matched, query.vertices, reference.vertices, shortest)
     both, n = edges.ravel(), len(matched)
-    total = np.bincount(both, weights=np.repeat(np.minimum(1.0, change), 2), minlength=n)
+    total = np.bincount(both, weights=np.repeat(change, 2), minlength=n)
     return total / np.maximum(np.bincount(both, minlength=n), 1)
-
-
-def edge_changes(edges: IntArray, matched: IntArray, here: FloatArray, there: FloatArray) -> FloatArray:
-    """(e,) |l' - l|, parameters as in `edge_distortions`."""
-    length = np.linalg.norm(here[edges[:, 0]] - here[edges[:, 1]], axis=1)
-    return np.abs(np.linalg.norm(there[matched[edges[:, 0]]] - there[matched[edges[:, 1]]], axis=1) - length)

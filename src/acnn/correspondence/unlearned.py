@@ -64,24 +64,24 @@ def match_without_network(
     left = query_basis if query_basis is not None else basis_of(query, _size(query))
     right = reference_basis if reference_basis is not None else basis_of(reference, _size(reference))
     method, why = suitable_method(query, reference)
-    found: dict[str, tuple[float, Refined]] = {}
+    found: dict[str, tuple[FloatArray, Refined]] = {}
     for done, (name, (radii, with_wks)) in enumerate(STARTS.items()):
         if progress:
             progress(done, len(STARTS))
         here = _described(query, left, radii, with_wks)
         soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks))
         refined = refine(soft, query, reference, method, query_basis=left, reference_basis=right)
-        found[name] = (float(vertex_distortions(refined.query_to_reference, query, reference).mean()), refined)
-    start = min(found, key=lambda name: found[name][0])
-    matched = found[start][1].query_to_reference
+        found[name] = (vertex_distortions(refined.query_to_reference, query, reference), refined)
+    start = min(found, key=lambda name: found[name][0].mean())
+    changes, best = found[start]
     facts = {
         "start": start,
         "method": method,
-        "used": found[start][1].facts["used"],
+        "used": best.facts["used"],
         "chosen_because": why,
-        "distortion": {name: value for name, (value, _) in found.items()},
+        "distortion": {name: float(values.mean()) for name, (values, _) in found.items()},
     }
-    return UnlearnedMatch(matched, 1.0 - vertex_distortions(matched, query, reference), facts)
+    return UnlearnedMatch(best.query_to_reference, 1.0 - changes, facts)
 
 
 def _size(surface: Surface) -> int:

@@ -10,7 +10,7 @@ import fnmatch
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from acnn.shapes.shape import Mesh, Shape
 
 IntArray = NDArray[np.int32]
 Split = Literal["train", "test"]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,3 +223,10 @@ def truth_as_loaded(
     ascending = np.take_along_axis(truth.weights, order[truth.face], axis=1)
     np.put_along_axis(weights, there_order[face], ascending, axis=1)
     return BarycentricTruth(face, weights)
+
+
+def spread_over(items: Sequence[T], count: int | None) -> list[T]:
+    """`count` of the items, spread evenly over them; all where there are no more, or for None."""
+    if count is None or count >= len(items):
+        return list(items)
+    return [items[(i * len(items)) // count] for i in range(count)]

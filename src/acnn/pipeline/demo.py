@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from acnn.correspondence.refine import RefineMethod
-from acnn.datasets.collection import Dataset, Sample
+from acnn.datasets.collection import Dataset, Sample, spread_over
 from acnn.datasets.opening import humans_dataset
 from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.evaluation.curves import report_curves, write_curves_csv, write_curves_json, write_curves_png
@@ -129,8 +129,8 @@ def whole_plan(train_shapes: int | None, test_shapes: int, config: RunConfig | N
     dataset = humans_dataset(copies=1)
     originals = {s.name: s for s in dataset.samples if "_remeshed" not in s.name}
     copies = {s.name.removesuffix("_remeshed"): s for s in dataset.samples if "_remeshed" in s.name}
-    training = _spread([s for s in originals.values() if s.split == "train"], train_shapes)
-    testing = _spread([s for s in originals.values() if s.split == "test"], test_shapes)
+    training = spread_over([s for s in originals.values() if s.split == "train"], train_shapes)
+    testing = spread_over([s for s in originals.values() if s.split == "test"], test_shapes)
     chosen = [*training, *(copies[s.name] for s in training[::COPIED])]
     chosen += [*testing, *(copies[s.name] for s in testing)]
     tested = {"original": [s.name for s in testing], "remeshed": [copies[s.name].name for s in testing]}
@@ -141,8 +141,8 @@ def whole_plan(train_shapes: int | None, test_shapes: int, config: RunConfig | N
 def partial_plan(train_shapes: int | None, test_shapes: int, config: RunConfig | None = None) -> Plan:
     """Parts of people to learn from, half with cuts and half with holes, and parts of other people to test on."""
     dataset = humans_dataset()
-    training = _spread([s for s in dataset.samples if s.split == "train"], train_shapes)
-    testing = _spread([s for s in dataset.samples if s.split == "test"], test_shapes)
+    training = spread_over([s for s in dataset.samples if s.split == "train"], train_shapes)
+    testing = spread_over([s for s in dataset.samples if s.split == "test"], test_shapes)
     samples: list[Sample] = []
     tested: dict[str, list[str]] = {}
     for i, kind in enumerate(KINDS):
@@ -152,13 +152,6 @@ def partial_plan(train_shapes: int | None, test_shapes: int, config: RunConfig |
         tested[kind] = [s.name for s in matched.samples]
     parts = replace(dataset, samples=tuple(samples), unit=learned.unit)
     return Plan(parts, tested, config or preset_config("quick-partial"), "pfm")
-
-
-def _spread(samples: list[Sample], count: int | None) -> list[Sample]:
-    """`count` of the samples, spread evenly over them."""
-    if count is None or count >= len(samples):
-        return samples
-    return [samples[(i * len(samples)) // count] for i in range(count)]
 
 
 def _figures(report: dict[str, Any]) -> dict[str, Any]:

@@ -147,12 +147,19 @@ def match_pair(
     - progress: called with (done, in all)
     """
     run = open_run(model) if isinstance(model, Path | str) else model
-    there = surface_of(b, run.facts.get("unit") if run is not None else None)
-    unit, why = (unit, "given") if unit is not None else _unit_of_part(a, there)
-    facts: dict[str, Any] = {"unit": {"length": unit, "why": why}}
+    learned = run.facts.get("unit") if run is not None else None
+    there = surface_of(b, learned)
+    if unit is not None:
+        why = "given"
+    elif learned is not None:
+        unit, why = learned, "that of the network, which learned from parts"
+    else:
+        unit, why = _unit_of_part(a, there)
+    here = surface_of(a, unit)
+    facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}}
     if run is None:
-        return _by_descriptors(surface_of(a, unit), there, "no network was asked for", facts, progress)
-    found = _through(a, b, run, refinement, unit, cache, progress, facts)
+        return _by_descriptors(here, there, "no network was asked for", facts, progress)
+    found = _through(a, b, run, refinement, here.unit, cache, progress, facts)
     sure = min(found.facts["mean_confidence"], found.facts["target_mean_confidence"])
     change = found.facts["distortion"]
     if (sure >= FITS and change <= TORN) or not run.shipped:
@@ -173,7 +180,7 @@ def _through(
     b: Shape,
     run: Run,
     refinement: str,
-    unit: float | None,
+    unit: float,
     cache: bool,
     progress: Progress | None,
     facts: dict[str, Any],

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.correspondence.subvertex import subvertex_map
-from acnn.pipeline.match import HUMANS, TORN, match_pair, match_shape
+from acnn.errors import InputError
+from acnn.pipeline.match import TORN, match_pair, match_shape
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.coloring import position_bytes
@@ -81,7 +82,9 @@ def match_files(
     target = load(b) if b is not None else None
     arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
     if target is None:
-        run = model if isinstance(model, Run) else open_run(HUMANS if model is None else model)
+        if model is None:
+            raise InputError("Without a network there is no reference: give a second shape to match to.")
+        run = model if isinstance(model, Run) else open_run(model)
         alone = match_shape(shape, run, **arguments)
         goal: Shape = run.reference
         name, label = "query_to_reference", "reference"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.datasets import open_dataset
-from acnn.datasets.collection import Dataset, Sample
+from acnn.datasets.collection import Dataset, spread_over
 from acnn.errors import InputError
 from acnn.evaluation import ShapeEvaluation
 from acnn.evaluation.published import (
@@ -169,14 +169,9 @@ def unseen_shapes(dataset: Dataset, run: Run, count: int) -> list[str]:
     copies = [s for s in found if "_remeshed" in s.name]
     originals = [s for s in found if "_remeshed" not in s.name]
     if not copies or not originals:
-        return [s.name for s in _spread(found, count)]
-    first = _spread(originals, -(-count // 2))
-    return [s.name for s in [*first, *_spread(copies, count // 2)]]
-
-
-def _spread(samples: list[Sample], count: int) -> list[Sample]:
-    count = min(count, len(samples))
-    return [samples[(i * len(samples)) // count] for i in range(count)]
+        return [s.name for s in spread_over(found, count)]
+    first = spread_over(originals, -(-count // 2))
+    return [s.name for s in [*first, *spread_over(copies, count // 2)]]
 
 
 def _shape(matched: Matched, reference: Mesh) -> ReportShape:

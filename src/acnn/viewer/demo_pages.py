@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from acnn.datasets.collection import spread_over
 from acnn.pipeline.evaluate_run import Matched
 from acnn.pipeline.report_data import report_of
 from acnn.pipeline.run import Run
@@ -23,8 +24,7 @@ def show_demo(out: Path, run: Run, matched: dict[str, list[Matched]], reports: d
     """
     files = draw_matches(out, run, matched)
     for kind, shapes in matched.items():
-        count = min(SHOWN, len(shapes))
-        some = [shapes[(i * len(shapes)) // count] for i in range(count)]
+        some = spread_over(shapes, SHOWN)
         page = out / f"report_{kind}.html"
         write_report(report_of(f"acnn demo, {kind}", f"humans, {kind}", run, some, reports[kind]), page)
         files.append(page)

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.datasets.collection import spread_over
 from acnn.datasets.parts import KINDS
 from acnn.evaluation import ReferenceDistances
 from acnn.pipeline.evaluate_run import Matched
@@ -41,7 +42,7 @@ def draw_matches(out: Path, run: Run, matched: dict[str, list[Matched]], count: 
     distances = ReferenceDistances(surface_of(run.reference))
     files = []
     for kind, shapes in matched.items():
-        some = [shapes[(i * len(shapes)) // min(count, len(shapes))] for i in range(min(count, len(shapes)))]
+        some = spread_over(shapes, count)
         rows = [[render(run.reference, colors=colors)], [], []]
         labels = [["reference"], [""], [""]]
         blank = np.full_like(rows[0][0], 255)
