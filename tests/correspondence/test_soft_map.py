@@ -6,10 +6,8 @@ import torch
 
 from acnn.correspondence import (
     SoftMap,
-    compose,
     pull_back,
     push_forward,
-    query_to_target_through,
     reference_to_target_from,
     soft_map_from_features,
     soft_map_from_logits,
@@ -115,13 +113,12 @@ def test_a_map_turned_round_takes_the_most_confident_and_fills_gaps_along_the_su
     assert onward[14] == 2
 
 
-def test_query_to_target_through_a_reference_undoes_permutations():
+def test_the_way_through_a_reference_undoes_permutations():
     random = np.random.default_rng(3)
-    surface = strip()
     query, target = random.permutation(18), random.permutation(18)
-    result = query_to_target_through(query, target, surface)
+    onward = reference_to_target_from(target, strip())
+    result = soft_map_from_point_map(query, 18).through(onward, 18).query_to_reference
     np.testing.assert_array_equal(target[result], query)
-    np.testing.assert_array_equal(compose(query, np.argsort(target), 18), result)
 
 
 def test_pull_back_and_push_forward():
@@ -140,7 +137,6 @@ def test_pull_back_and_push_forward():
         (lambda: soft_map_from_point_map([0, 5], 5), "sends vertex 1 to 5"),
         (lambda: soft_map_from_point_map([0, 1], 5, [0.5, 1.5]), "between 0 and 1"),
         (lambda: pull_back([1, 2], [0.0, 1.0]), "whole number"),
-        (lambda: compose([0, 3], [0, 1], 2), "sends vertex 1 to 3"),
     ],
 )
 def test_bad_input_says_what_is_wrong(call, words):

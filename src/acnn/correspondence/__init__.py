@@ -14,7 +14,7 @@ from acnn.correspondence.soft_map import (
 )
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.correspondence.texture_transfer import carry_texture, colors_at
-from acnn.correspondence.through import compose, query_to_target_through, reference_to_target_from
+from acnn.correspondence.through import reference_to_target_from
 from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward
 from acnn.correspondence.unlearned import UnlearnedMatch, match_without_network
 from acnn.correspondence.zoomout import zoomout, zoomout_sizes
@@ -29,7 +29,6 @@ __all__ = [
     "carry_shape",
     "carry_texture",
     "colors_at",
-    "compose",
     "guided_zoomout",
     "landmarks_on_query",
     "match_without_network",
@@ -37,7 +36,6 @@ __all__ = [
     "partial_map_from_descriptors",
     "pull_back",
     "push_forward",
-    "query_to_target_through",
     "reference_to_target_from",
     "refine",
     "soft_map_from_features",

@@ -1,4 +1,4 @@
-"""Query to target through a reference that both were matched to."""
+"""The way on from a reference to a target that was matched to it; `SoftMap.through` goes it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,6 @@ from acnn.correspondence.soft_map import checked_point_map
 from acnn.errors import InputError
 from acnn.shapes.shape import IntArray
 from acnn.surface.surface import Surface
-
-
-def compose(query_to_reference: ArrayLike, reference_to_target: ArrayLike, target_size: int) -> IntArray:
-    """(n,) query_to_target: the target vertex of the reference vertex of each query vertex."""
-    onward = checked_point_map(reference_to_target, target_size, "reference_to_target")
-    return onward[checked_point_map(query_to_reference, len(onward))]
 
 
 def reference_to_target_from(
@@ -60,17 +54,3 @@ def reference_to_target_from(
             nearest[~reached] = hit[index]
         owner = owner[nearest]
     return owner
-
-
-def query_to_target_through(
-    query_to_reference: ArrayLike,
-    target_to_reference: ArrayLike,
-    reference: Surface,
-    target_confidence: ArrayLike | None = None,
-) -> IntArray:
-    """(n,) query_to_target, where query and target were both matched to the same reference.
-
-    A start for `refine` between the two shapes themselves, which mends the steps that the reference's vertices leave.
-    """
-    onward = reference_to_target_from(target_to_reference, reference, target_confidence)
-    return compose(query_to_reference, onward, len(np.asarray(target_to_reference)))
