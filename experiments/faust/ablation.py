@@ -2,7 +2,7 @@
 
     python experiments/faust/ablation.py --data DIR --out DIR [--rows base,alpha_1] [--table FILE.json]
 
-Every row is the row `base` with some settings changed, trained on 000-049 for 20 core-minutes (10 minutes on two cores)
+Every row is the row `base` with some settings changed, trained on 000-049 for 10 minutes of one core
 with one seed, and tested on 050-059, never on the shapes that results are reported on. A row that was stopped goes on,
 one that is done is not run again. `--table` collects all rows that are done.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 TRAIN, TEST = "000-049", "050-059"
-CORE_MINUTES = 20.0
+CORE_MINUTES = 10.0
 
 NETWORK = "FC96+RES(IC64)+RES(IC64)+RES(IC64)+FC512+DO(0.4)+Softmax"
 
@@ -52,6 +52,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "shot_by_area": {"area_weighted": True},
     "shot_published_frame": {"upright": False},
     "wks": {"kinds": ("wks",)},
+    "with_rings": {"kinds": ("shot", "rings")},
+    "only_rings": {"kinds": ("rings",)},
     # network
     "no_residual": {"architecture": "FC96+IC64+BN+IC64+BN+IC64+BN+FC512+DO(0.4)+Softmax"},
     "one_layer": {"architecture": "FC96+RES(IC64)+FC512+DO(0.4)+Softmax"},

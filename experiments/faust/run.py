@@ -2,7 +2,7 @@
 
     python experiments/faust/run.py --data DIR --train 000-059 --test 060-079 --out DIR [--preset P] [--json]
 
-Prepares, trains, evaluates and draws the curve; prints what `acnn evaluate` prints. A run that was stopped goes on.
+Prepares, trains, evaluates and draws the curves; prints what `acnn evaluate` prints. A run that was stopped goes on.
 README.md beside this file has the results.
 """
 
@@ -43,6 +43,7 @@ def experiment(
     from acnn.pipeline.train_run import train_run
     from acnn.shapes.formats.files import write_whole
     from acnn.training.config import preset_config
+    from acnn.training.curve import write_training_curve
 
     dataset = open_faust(data)
     dataset.select(test)  # errors before, not after, the training
@@ -70,6 +71,7 @@ def experiment(
             out.failed(failure.item, failure.why)
         write_whole(folder / "trained.json", json.dumps(facts, indent=1).encode())
     facts = json.loads((folder / "trained.json").read_text())
+    write_training_curve(folder, f"FAUST {train}, {preset}, seed {seed}")
     reports = {}
     for kind, (shapes, names, refinement, published) in tests.items():
         label = f"{kind} test shapes".strip()

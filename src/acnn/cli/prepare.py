@@ -23,7 +23,7 @@ def prepare(
     angles: Annotated[int, typer.Option(help="How many directions, spread over half a turn.")] = 16,
     alpha: Annotated[float, typer.Option(help="Anisotropy; 1 is isotropic.")] = 100.0,
     scales: Annotated[str, typer.Option(help="Times t at geodesic diameter 200.")] = "3,6,12,24",
-    descriptors: Annotated[str, typer.Option(help="One or more of shot, hks, wks, file.")] = "shot",
+    descriptors: Annotated[str, typer.Option(help="One or more of shot, hks, wks, rings, file.")] = "shot",
     radius: Annotated[str, typer.Option(help="One or more radii of SHOT, at geodesic diameter 200.")] = "12",
 ) -> None:
     """Compute patch operators and descriptors of all shapes of a dataset, and keep them."""

@@ -1,6 +1,7 @@
-"""Descriptors: SHOT, heat kernel signature (HKS) and wave kernel signature (WKS) of meshes and clouds."""
+"""Descriptors of meshes and clouds: SHOT, heat and wave kernel signatures (HKS, WKS), and rings of a triangulation."""
 
+from acnn.descriptors.rings import RINGS_LENGTH, rings
 from acnn.descriptors.shot import SHOT_LENGTH, shot
 from acnn.descriptors.spectral import hks, hks_of, wks, wks_of
 
-__all__ = ["SHOT_LENGTH", "hks", "hks_of", "shot", "wks", "wks_of"]
+__all__ = ["RINGS_LENGTH", "SHOT_LENGTH", "hks", "hks_of", "rings", "shot", "wks", "wks_of"]

@@ -13,15 +13,16 @@ from acnn.errors import InputError
 from acnn.shapes.shape import Shape
 from acnn.surface.surface import Surface
 
-KINDS = ("shot", "hks", "wks", "file")
+KINDS = ("shot", "hks", "wks", "rings", "file")
 
 
 @dataclass(frozen=True)
 class DescriptorSettings:
     """Everything that the descriptors of a shape depend on besides the shape.
 
-    - kinds: which, in this order side by side: `shot`, `hks`, `wks`, or `file`, the user's own array NAME.npy beside
-      the shape NAME.ply, with one row for every vertex in the file
+    - kinds: which, in this order side by side: `shot`, `hks`, `wks`, `rings` (what the triangulation alone says, for
+      shapes that share one), or `file`, the user's own array NAME.npy beside the shape NAME.ply, with one row for every
+      vertex in the file
     - shot_radii: radii of SHOT in run units; each adds 544 columns
     - area_weighted, signs, upright: of SHOT, see `acnn.descriptors.shot`
     - hks_count, wks_count: columns of each
@@ -67,7 +68,10 @@ class DescriptorSettings:
 def describe_surface(
     surface: Surface, settings: DescriptorSettings, *, shape: Shape | None = None, threads: int | None = None
 ) -> NDArray[np.float32]:
-    """(n, p) float32 descriptors of every vertex, the kinds of the settings side by side, each with rows of length 1.
+    """(n, p) float32 descriptors of every vertex, the kinds of the settings side by side.
+
+    Rows of SHOT, HKS and WKS have length 1 each.
+
 
     - surface: in run units
     - shape: what the surface was made from; needed for kind `file` only, which looks beside the shape's own file
@@ -75,6 +79,7 @@ def describe_surface(
 
     Raises InputError where the user's own array is missing or does not fit, or a value is not finite.
     """
+    from acnn.descriptors.rings import rings
     from acnn.descriptors.shot import shot
     from acnn.descriptors.spectral import hks, wks
 
@@ -95,6 +100,8 @@ def describe_surface(
             columns.append(_unit_rows(hks(*pairs, settings.hks_count, scaled=True)))
         elif kind == "wks":
             columns.append(_unit_rows(wks(*pairs, settings.wks_count)))
+        elif kind == "rings":
+            columns.append(rings(surface))
         else:
             columns.append(own_descriptors(shape))
     values = np.concatenate([np.asarray(column, np.float32) for column in columns], axis=1)
