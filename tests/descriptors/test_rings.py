@@ -8,8 +8,9 @@ from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
 from acnn.descriptors import RINGS_LENGTH, rings
+from acnn.descriptors.rings import same_triangulation
 from acnn.errors import InputError
-from acnn.shapes import Mesh
+from acnn.shapes import Mesh, PointCloud
 from acnn.surface.surface import Surface, surface_of
 
 
@@ -83,3 +84,12 @@ def test_a_cloud_has_no_rings() -> None:
     with pytest.raises(InputError, match="point cloud"):
         rings(replace(random_sphere(), is_cloud=True))
     assert rings(random_sphere()).shape == (300, RINGS_LENGTH)
+
+
+def test_another_triangulation_is_noticed() -> None:
+    mesh, other = (Mesh(s.vertices, s.faces) for s in (random_sphere(), random_sphere(seed=4)))
+    order = np.random.default_rng(1).permutation(300)
+    assert same_triangulation(mesh, Mesh(mesh.vertices, order[mesh.faces].astype(np.int32)))
+    assert not same_triangulation(mesh, other)
+    assert not same_triangulation(mesh, Mesh(mesh.vertices, mesh.faces[:-1]))
+    assert not same_triangulation(mesh, PointCloud(mesh.vertices))

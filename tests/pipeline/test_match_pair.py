@@ -1,6 +1,7 @@
 """Two shapes matched to each other: through the network of the package, or by descriptors where it does not fit."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -105,6 +106,14 @@ def test_one_shape_is_matched_to_the_reference_of_the_package():
     maps = [match_shape(shape, run).query_to_reference for shape in (mesh, cloud)]
     apart = np.linalg.norm(run.reference.vertices[maps[0]] - run.reference.vertices[maps[1]], axis=1)
     assert np.median(apart) < 0.1 * np.ptp(run.reference.vertices, axis=0).max()
+
+
+def test_a_network_that_goes_by_a_triangulation_refuses_another():
+    run = open_run("humans")
+    going_by = replace(run, config=run.config.with_changes({"kinds": ("shot", "rings")}))
+    other = remesh(builtin_humans().mesh(137), vertices=1800, seed=1).mesh
+    with pytest.raises(InputError, match=r"triangulation of its reference, .* 1800 .*best-remeshed"):
+        match_shape(other, going_by)
 
 
 def _bumpy_ball(rng):

@@ -20,7 +20,7 @@ def report(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to show, e.g. 080,085,090.")] = None,
     shapes: Annotated[int, typer.Option(help="How many to show where there is no list.")] = 6,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|auto")] = "auto",
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
 ) -> None:
     """Match some test shapes and show them, with figures and settings, in one HTML file."""

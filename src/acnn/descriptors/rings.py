@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from acnn.errors import InputError
+from acnn.shapes import Mesh, Shape
 from acnn.surface.surface import Surface
 
 RINGS = 9
@@ -55,6 +56,16 @@ def rings(surface: Surface) -> NDArray[np.float32]:
         if ring + 1 < RINGS:
             reached = _ones(reached + reached @ adjacent)
     return np.concatenate(columns, axis=1).astype(np.float32)
+
+
+def same_triangulation(a: Shape, b: Shape) -> bool:
+    """Whether two shapes may be meshes of one triangulation, vertices moved or renamed: equal counts of valences."""
+    if not (isinstance(a, Mesh) and isinstance(b, Mesh)):
+        return False
+    if len(a.vertices) != len(b.vertices) or len(a.faces) != len(b.faces):
+        return False
+    of_a, of_b = (np.bincount(np.bincount(mesh.faces.ravel())) for mesh in (a, b))
+    return np.array_equal(of_a, of_b)
 
 
 def _ones(matrix: sparse.csr_matrix) -> sparse.csr_matrix:

@@ -14,7 +14,9 @@ from acnn.correspondence.distortion import vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, known_method, suitable_method
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.correspondence.unlearned import match_without_network
+from acnn.descriptors.rings import same_triangulation
 from acnn.descriptors.settings import describe_surface
+from acnn.errors import InputError
 from acnn.patches import build_patches, cached_patches
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import FloatArray, IntArray, Shape
@@ -106,15 +108,23 @@ def match_shape(
       from parts, which come in the units of their reference), else the shape's own geodesic diameter / 200
     - cache: whether operators are looked for and kept in the cache
     - progress: called with (done, in all) while the operators are computed
+
+    Raises InputError where the network goes by a triangulation (descriptors of kind `rings`) that the shape has not.
     """
     method = known_method(refinement)
+    if "rings" in run.config.descriptors.kinds and not same_triangulation(shape, run.reference):
+        raise InputError(
+            f"The network '{run.name}' goes by the triangulation of its reference, and this shape of "
+            f"{len(shape.vertices)} vertices has another. Use a network that was trained without descriptors of kind "
+            "'rings', such as one of preset best-remeshed."
+        )
     unit = unit if unit is not None else run.facts.get("unit")
     make = cached_patches if cache else build_patches
     patches = make(shape, run.config.patches, unit=unit, progress=progress)
     surface = surface_of(shape, patches.unit)
+    reference = surface_of(run.reference, run.facts.get("unit"))
     described = describe_surface(surface, run.config.descriptors, shape=shape)
     soft = run.soft_map(described, patches, k=CANDIDATES)
-    reference = surface_of(run.reference, run.facts.get("unit"))
     refined = refine(soft, surface, reference, method)
     matched = refined.query_to_reference
     return ShapeMatch(shape, surface, soft, matched, soft.mass_near(matched, reference.vertices, NEAR), refined.facts)
