@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -91,6 +92,8 @@ def train_run(
         report=remember,
         metadata={"data": facts["data"]},
     )
+    if not last:  # all steps were taken before
+        last = json.loads((out / "log.jsonl").read_text().splitlines()[-1])
     facts |= {
         key: last[key]
         for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "validation_exact")
