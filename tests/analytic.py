@@ -1,8 +1,10 @@
 """Meshes of surfaces whose geometry is known in closed form."""
 
+from pathlib import Path
+
 import numpy as np
 
-from acnn.shapes import Mesh
+from acnn.shapes import Mesh, save
 
 
 def sphere(subdivisions: int) -> Mesh:
@@ -87,6 +89,15 @@ def bumpy(subdivisions: int = 3) -> Mesh:
     x, y, z = mesh.vertices.T
     radius = 1 + 0.25 * np.sin(2 * x + 1) * np.cos(3 * y) + 0.2 * z * y + 0.1 * np.sin(4 * z + x)
     return Mesh(mesh.vertices * radius[:, None] * [1.0, 0.7, 1.4], mesh.faces)
+
+
+def write_bumps(folder: Path, count: int) -> Path:
+    """A folder with shapes of one triangulation, stretched and turned: bump_0.ply, bump_1.ply, ..."""
+    folder.mkdir()
+    mesh = bumpy(2)
+    for i in range(count):
+        save(Mesh(mesh.vertices * [1, 1 + 0.1 * i, 1] @ rotation(i).T, mesh.faces), folder / f"bump_{i}.ply")
+    return folder
 
 
 def rotation(seed: int) -> np.ndarray:

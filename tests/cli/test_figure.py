@@ -4,23 +4,18 @@ import json
 
 import numpy as np
 import pytest
-from analytic import bumpy, rotation
+from analytic import write_bumps
 from PIL import Image
 
 from acnn.cli import main
 from acnn.pipeline.train_run import train_run
-from acnn.shapes import Mesh, save
 from acnn.training import RunConfig
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("figure")
-    shapes = folder / "bumps"
-    shapes.mkdir()
-    mesh = bumpy(2)
-    for i in range(3):
-        save(Mesh(mesh.vertices * [1, 1 + 0.1 * i, 1] @ rotation(i).T, mesh.faces), shapes / f"bump_{i}.ply")
+    shapes = write_bumps(folder / "bumps", 3)
     changes = {"angles": 2, "scales": "6,24", "architecture": "FC8+IC8+Softmax", "epochs": 1}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACNN_CACHE", str(folder / "cache"))
