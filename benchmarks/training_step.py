@@ -1,10 +1,12 @@
 """Where the time of a training step goes, layer by layer.
 
     python benchmarks/training_step.py SHAPE [--preset best] [--set KEY=VALUE] [--threads N] [--repeat N] [--json]
+    python benchmarks/training_step.py SHAPE --run out/best
 
 One step on one shape, taken apart: each layer forward and backward on its own, the loss, the optimiser. Times are the
 best of the repeats; CPU time is that of all threads together, and says more where others use the cores too. `whole` is
-the step as training takes it, `inference` a soft correspondence of all vertices with the 16 most probable kept.
+the step as training takes it, `inference` a soft correspondence of all vertices with the 16 most probable kept. With
+`--run` the network is a trained one: inference is quicker than with a new one, to which every vertex is probable.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from acnn.descriptors.settings import describe_surface
 from acnn.network import AcnnModel, Patches
 from acnn.network.layers import apply_layers, takes_patches
 from acnn.patches.build import build_patches
+from acnn.pipeline.run import open_run
 from acnn.shapes import load
 from acnn.surface import surface_of
 from acnn.training.config import preset_config
@@ -32,6 +35,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("shape")
     parser.add_argument("--preset", default="best")
+    parser.add_argument("--run", metavar="DIR", help="a trained network instead of a new one")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument("--repeat", type=int, default=3)
@@ -39,19 +43,25 @@ def main() -> None:
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.manual_seed(0)
-    config = preset_config(given.preset).with_changes(dict(change.partition("=")[::2] for change in given.set))
+    run = open_run(given.run) if given.run else None
+    config = run.config if run else preset_config(given.preset)
+    config = config.with_changes(dict(change.partition("=")[::2] for change in given.set))
     shape = load(given.shape)
     surface = surface_of(shape)
     patches = Patches.of(build_patches(surface, config.patches))
     f = torch.from_numpy(describe_surface(surface, config.descriptors, shape=shape))
     n = len(f)
-    model = AcnnModel(
-        config.train.architecture,
-        f.shape[1],
-        n,
-        config.patches.angles,
-        len(config.patches.scales),
-        config.train.angular_max,
+    model = (
+        run.model
+        if run
+        else AcnnModel(
+            config.train.architecture,
+            f.shape[1],
+            n,
+            config.patches.angles,
+            len(config.patches.scales),
+            config.train.angular_max,
+        )
     )
     rows = torch.randperm(n)[: config.train.loss_vertices or n].sort().values
     parts = layer_times(model, f, patches, rows, given.repeat)

@@ -104,7 +104,7 @@ def soft_map_from_logits(blocks: Iterable[Any], k: int = 16) -> SoftMap:
     return SoftMap(np.concatenate(vertices), np.concatenate(probabilities), m)
 
 
-def soft_map_from_features(features: Any, weight: Any, bias: Any = None, k: int = 16, block: int = 1024) -> SoftMap:
+def soft_map_from_features(features: Any, weight: Any, bias: Any = None, k: int = 16, block: int = 512) -> SoftMap:
     """Soft map of the linear classifier l = F W^T + b, computed `block` rows at a time.
 
     Parameters
