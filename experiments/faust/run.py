@@ -17,6 +17,7 @@ import typer
 
 from acnn.cli.app import Output, command, run_alone
 from acnn.cli.evaluate import report_text
+from acnn.errors import InputError
 
 
 @command
@@ -54,6 +55,11 @@ def experiment(
         tests["remeshed"] = (other, remeshed, "zoomout", FAUST_REMESHED_ERROR)
     settings = dict(change.partition("=")[::2] for change in changes or [])
     config = preset_config(preset).with_changes(settings | {"seed": seed})
+    if remeshed and "rings" in config.descriptors.kinds:
+        raise InputError(
+            f"Preset {preset} goes by the triangulation that registrations share (descriptors of kind 'rings'), and "
+            "remeshed shapes have others: use --preset best-remeshed with --remeshed."
+        )
     facts: dict[str, Any] = {}
     if not (folder / "trained.json").is_file():
         with out.progress("preparing") as preparing, out.progress("training") as training:
