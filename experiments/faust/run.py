@@ -46,13 +46,6 @@ def experiment(
     from acnn.training.config import preset_config
     from acnn.training.curve import write_training_curve
 
-    dataset = open_faust(data)
-    dataset.select(test)  # errors before, not after, the training
-    tests = {"": (dataset, test, refine, FAUST_EXACT)}
-    if remeshed:
-        other = open_remeshed_faust(data)
-        other.select(remeshed)
-        tests["remeshed"] = (other, remeshed, "zoomout", FAUST_REMESHED_ERROR)
     settings = dict(change.partition("=")[::2] for change in changes or [])
     config = preset_config(preset).with_changes(settings | {"seed": seed})
     if remeshed and "rings" in config.descriptors.kinds:
@@ -60,6 +53,13 @@ def experiment(
             f"Preset {preset} goes by the triangulation that registrations share (descriptors of kind 'rings'), and "
             "remeshed shapes have others: use --preset best-remeshed with --remeshed."
         )
+    dataset = open_faust(data)
+    dataset.select(test)  # errors before, not after, the training
+    tests = {"": (dataset, test, refine, FAUST_EXACT)}
+    if remeshed:
+        other = open_remeshed_faust(data)
+        other.select(remeshed)
+        tests["remeshed"] = (other, remeshed, "zoomout", FAUST_REMESHED_ERROR)
     facts: dict[str, Any] = {}
     if not (folder / "trained.json").is_file():
         with out.progress("preparing") as preparing, out.progress("training") as training:
