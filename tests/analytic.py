@@ -91,6 +91,18 @@ def bumpy(subdivisions: int = 3) -> Mesh:
     return Mesh(mesh.vertices * radius[:, None] * [1.0, 0.7, 1.4], mesh.faces)
 
 
+def random_sphere(n: int, seed: int) -> Mesh:
+    """Unit sphere over random points: a closed mesh of irregular valences."""
+    from scipy.spatial import ConvexHull
+
+    vertices = np.random.default_rng(seed).normal(size=(n, 3))
+    vertices /= np.linalg.norm(vertices, axis=1, keepdims=True)
+    faces = ConvexHull(vertices).simplices
+    inward = np.einsum("ij,ij->i", _normals(vertices, faces), vertices[faces].mean(axis=1)) < 0
+    faces[inward] = faces[inward][:, ::-1]
+    return Mesh(vertices, faces.astype(np.int32))
+
+
 def write_bumps(folder: Path, count: int) -> Path:
     """A folder with shapes of one triangulation, stretched and turned: bump_0.ply, bump_1.ply, ..."""
     folder.mkdir()

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from analytic import random_sphere
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
@@ -14,17 +15,8 @@ from acnn.shapes import Mesh, PointCloud
 from acnn.surface.surface import Surface, surface_of
 
 
-def random_sphere(n: int = 300, seed: int = 3) -> Surface:
-    """A closed mesh of irregular valences."""
-    from scipy.spatial import ConvexHull
-
-    points = np.random.default_rng(seed).normal(size=(n, 3))
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
-    faces = ConvexHull(points).simplices
-    a, b, c = (points[faces[:, i]] for i in range(3))
-    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0
-    faces[inward] = faces[inward][:, ::-1]
-    return surface_of(Mesh(points, faces.astype(np.int32)))
+def random_surface() -> Surface:
+    return surface_of(random_sphere(300, 3))
 
 
 def counts_and_hands(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -35,7 +27,7 @@ def counts_and_hands(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_counts_are_those_of_the_vertices_so_many_edges_away() -> None:
-    surface = random_sphere()
+    surface = random_surface()
     counts, _ = counts_and_hands(rings(surface))
     edges = np.concatenate([surface.faces[:, [0, 1]], surface.faces[:, [1, 2]], surface.faces[:, [2, 0]]])
     graph = csr_matrix((np.ones(len(edges)), edges.T), shape=(300, 300))
@@ -49,7 +41,7 @@ def test_counts_are_those_of_the_vertices_so_many_edges_away() -> None:
 
 
 def test_only_the_triangulation_counts() -> None:
-    surface = random_sphere()
+    surface = random_surface()
     moved = replace(surface, vertices=np.random.default_rng(0).normal(size=(300, 3)))
     np.testing.assert_array_equal(rings(moved), rings(surface))
     order = np.random.default_rng(1).permutation(300)
@@ -60,7 +52,7 @@ def test_only_the_triangulation_counts() -> None:
 
 
 def test_a_mirrored_mesh_has_the_other_hand() -> None:
-    surface = random_sphere()
+    surface = random_surface()
     counts, hands = counts_and_hands(rings(surface))
     mirrored_counts, mirrored_hands = counts_and_hands(rings(replace(surface, faces=surface.faces[:, ::-1])))
     np.testing.assert_array_equal(mirrored_counts, counts)
@@ -69,7 +61,7 @@ def test_a_mirrored_mesh_has_the_other_hand() -> None:
 
 
 def test_one_triangle_of_different_valences_turns_one_way() -> None:
-    surface = random_sphere()
+    surface = random_surface()
     valence = np.clip(np.bincount(surface.faces.ravel()), 4, 8)  # closed: as many triangles as edges
     _, hands = counts_and_hands(rings(surface))
     for vertex in range(0, 300, 50):
@@ -82,12 +74,12 @@ def test_one_triangle_of_different_valences_turns_one_way() -> None:
 
 def test_a_cloud_has_no_rings() -> None:
     with pytest.raises(InputError, match="point cloud"):
-        rings(replace(random_sphere(), is_cloud=True))
-    assert rings(random_sphere()).shape == (300, RINGS_LENGTH)
+        rings(replace(random_surface(), is_cloud=True))
+    assert rings(random_surface()).shape == (300, RINGS_LENGTH)
 
 
 def test_another_triangulation_is_noticed() -> None:
-    mesh, other = (Mesh(s.vertices, s.faces) for s in (random_sphere(), random_sphere(seed=4)))
+    mesh, other = random_sphere(300, 3), random_sphere(300, 4)
     order = np.random.default_rng(1).permutation(300)
     assert same_triangulation(mesh, Mesh(mesh.vertices, order[mesh.faces].astype(np.int32)))
     assert not same_triangulation(mesh, other)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.spatial import ConvexHull
+from analytic import random_sphere
 
 from acnn.shapes import Mesh, save
 
@@ -31,16 +31,11 @@ def folder(tmp_path_factory) -> Path:
     """Three bumpy balls of one triangulation, as FAUST's registrations lie."""
     folder = tmp_path_factory.mktemp("faust")
     (folder / "faust" / "training" / "registrations").mkdir(parents=True)
-    points = np.random.default_rng(0).normal(size=(6890, 3))
-    points /= np.linalg.norm(points, axis=1, keepdims=True)
-    faces = ConvexHull(points).simplices
-    a, b, c = (points[faces[:, i]] for i in range(3))
-    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), a) < 0
-    faces[inward] = faces[inward][:, ::-1]
-    x, y, z = points.T
+    ball = random_sphere(6890, 0)
+    x, y, z = ball.vertices.T
     for i in range(3):
         radius = 1 + 0.2 * np.sin(2 * x + 1) * np.cos(3 * y) + (0.1 + 0.05 * i) * z * y
-        shape = Mesh(points * radius[:, None] * [1, 0.7, 1.4], faces.astype(np.int32))
+        shape = Mesh(ball.vertices * radius[:, None] * [1, 0.7, 1.4], ball.faces)
         save(shape, folder / "faust" / "training" / "registrations" / f"tr_reg_{i:03}.ply")
     return folder
 

@@ -13,6 +13,7 @@ from scipy import sparse
 
 from acnn.errors import InputError
 from acnn.shapes import Mesh, Shape
+from acnn.surface.edges import edges_with_faces
 from acnn.surface.surface import Surface
 
 RINGS = 9
@@ -37,9 +38,9 @@ def rings(surface: Surface) -> NDArray[np.float32]:
     if surface.is_cloud:
         raise InputError("Descriptors of kind 'rings' come from a triangulation, which a point cloud does not have.")
     n, faces = len(surface.vertices), surface.faces
-    ends = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
-    directed = sparse.csr_matrix((np.ones(len(ends), np.int32), (ends[:, 0], ends[:, 1])), shape=(n, n))
-    adjacent = _ones(directed + directed.T)
+    edges, _ = edges_with_faces(faces)
+    one_way = sparse.csr_matrix((np.ones(len(edges), np.int32), (edges[:, 0], edges[:, 1])), shape=(n, n))
+    adjacent = sparse.csr_matrix(one_way + one_way.T)
     valence = np.clip(np.diff(adjacent.indptr), VALENCES[0], VALENCES[-1])
     own = np.zeros((n, len(VALENCES) + 1))
     own[np.arange(n), valence - VALENCES[0]] = 1.0

@@ -122,9 +122,9 @@ def match_shape(
     make = cached_patches if cache else build_patches
     patches = make(shape, run.config.patches, unit=unit, progress=progress)
     surface = surface_of(shape, patches.unit)
-    reference = surface_of(run.reference, run.facts.get("unit"))
     described = describe_surface(surface, run.config.descriptors, shape=shape)
     soft = run.soft_map(described, patches, k=CANDIDATES)
+    reference = surface_of(run.reference, run.facts.get("unit"))
     refined = refine(soft, surface, reference, method)
     matched = refined.query_to_reference
     return ShapeMatch(shape, surface, soft, matched, soft.mass_near(matched, reference.vertices, NEAR), refined.facts)

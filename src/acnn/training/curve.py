@@ -43,8 +43,8 @@ def training_curve(log: str | Path) -> list[dict[str, Any]]:
     return rows
 
 
-def write_training_curve(folder: str | Path, title: str = "") -> list[dict[str, Any]]:
-    """Write `training.csv` and `training.png` beside a run's log, and return the rows."""
+def write_training_curve(folder: str | Path, title: str = "") -> None:
+    """Write `training.csv` and `training.png` beside a run's log."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -78,4 +78,3 @@ def write_training_curve(folder: str | Path, title: str = "") -> list[dict[str, 
     stream = io.BytesIO()
     FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
     write_whole(folder / "training.png", stream.getvalue())
-    return rows
