@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from acnn.cli.app import settings_of
 from acnn.correspondence import soft_map_from_features
 from acnn.descriptors.settings import describe_surface
 from acnn.network import AcnnModel, Patches
@@ -45,7 +46,7 @@ def main() -> None:
     torch.manual_seed(0)
     run = open_run(given.run) if given.run else None
     config = run.config if run else preset_config(given.preset)
-    config = config.with_changes(dict(change.partition("=")[::2] for change in given.set))
+    config = config.with_changes(settings_of(given.set))
     shape = load(given.shape)
     surface = surface_of(shape)
     patches = Patches.of(build_patches(surface, config.patches))

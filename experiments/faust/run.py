@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command, run_alone
+from acnn.cli.app import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
 from acnn.errors import InputError
 
@@ -28,7 +28,7 @@ def experiment(
     train: Annotated[str, typer.Option(metavar="LIST", help="Shapes to learn from.")] = "000-079",
     test: Annotated[str, typer.Option(metavar="LIST", help="Shapes to match.")] = "080-099",
     preset: Annotated[str, typer.Option(help="best, paper-faust, released, or a .toml file.")] = "best",
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    changes: Changes = None,
     seed: Annotated[int, typer.Option(help="Of everything random in training.")] = 0,
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout", help="Refine the matches as well.")] = "none",
     remeshed: Annotated[
@@ -38,7 +38,7 @@ def experiment(
 ) -> None:
     """Learn from some subjects of FAUST and match others to tr_reg_000."""
     from acnn.datasets.faust import open_faust, open_remeshed_faust
-    from acnn.evaluation.curves import report_curves, write_curves_csv, write_curves_json, write_curves_png
+    from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import FAUST_EXACT, FAUST_REMESHED_ERROR
     from acnn.pipeline.evaluate_run import evaluate_run
     from acnn.pipeline.train_run import train_run
@@ -46,8 +46,7 @@ def experiment(
     from acnn.training.config import preset_config
     from acnn.training.curve import write_training_curve
 
-    settings = dict(change.partition("=")[::2] for change in changes or [])
-    config = preset_config(preset).with_changes(settings | {"seed": seed})
+    config = preset_config(preset).with_changes(settings_of(changes) | {"seed": seed})
     if remeshed and "rings" in config.descriptors.kinds:
         raise InputError(
             f"Preset {preset} goes by the triangulation that registrations share (descriptors of kind 'rings'), and "
@@ -93,11 +92,13 @@ def experiment(
             )
         for failure in failures:
             out.failed(failure.item, failure.why)
-        curves, measured = report_curves(reports[kind]), reports[kind]["normalisation"]
-        stem = f"curves_{kind}" if kind else "curves"
-        write_curves_csv(folder / f"{stem}.csv", curves)
-        write_curves_json(folder / f"{stem}.json", curves, measured, published=published)
-        write_curves_png(folder / f"{stem}.png", curves, measured, published=published, title=f"FAUST {kind} {names}")
+        write_curves(
+            folder / (f"curves_{kind}" if kind else "curves"),
+            report_curves(reports[kind]),
+            reports[kind]["normalisation"],
+            published=published,
+            title=f"FAUST {kind} {names}",
+        )
     report = reports[""] | {key: value for key, value in reports.items() if key}
     kept = ("step", "seconds_preparing", "seconds_training", "core_seconds", "loss")
     report |= {

@@ -22,7 +22,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from acnn.cli.app import Output, command, run_alone
+from acnn.cli.app import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
 from acnn.datasets.collection import Example, Sample
 from acnn.evaluation import ShapeEvaluation, evaluation_report
@@ -54,7 +54,7 @@ def experiment(
     test: Annotated[str, typer.Option(metavar="LIST", help="Numbers of parts to match.")] = "10-12",
     classes: Annotated[str, typer.Option(metavar="LIST", help="Only these, such as cat,dog.")] = "",
     preset: Annotated[str, typer.Option(help="best-partial, paper-shrec16, or a .toml file.")] = "best-partial",
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    changes: Changes = None,
     seed: Annotated[int, typer.Option(help="Of everything random in training.")] = 0,
     refine: Annotated[str, typer.Option(metavar="none|pfm", help="Refine the matches as well.")] = "pfm",
     workers: Annotated[int, typer.Option(help="Classes at a time, each on one core.")] = 2,
@@ -62,7 +62,7 @@ def experiment(
     """Learn from some parts of every class and match others to the whole shapes."""
     from acnn.datasets.shrec16 import open_shrec16, shrec16_classes, shrec16_place
     from acnn.errors import InputError
-    from acnn.evaluation.curves import report_curves, write_curves_csv, write_curves_json, write_curves_png
+    from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import PUBLISHED
     from acnn.shapes.formats.files import write_whole
 
@@ -76,7 +76,7 @@ def experiment(
         dataset = open_shrec16(root, kind, cls)
         dataset.select(train)
         dataset.select(test)
-    settings = {"cut_kind": kind, **dict(change.partition("=")[::2] for change in changes or []), "seed": seed}
+    settings = {"cut_kind": kind, **settings_of(changes), "seed": seed}
     jobs = [Job(root, kind, cls, train, test, folder / kind / cls, preset, settings, refine) for cls in wanted]
     found: dict[str, dict[str, Any]] = {}
     processes = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn"))
@@ -91,12 +91,13 @@ def experiment(
     report["classes"] = {cls: summary(found[cls]) for cls in wanted}
     report["by_missing"] = by_missing([part for cls in wanted for part in found[cls]["parts"]])
     report["seconds"] = time.perf_counter() - began
-    curves, measured = report_curves(report), report["normalisation"]
-    published = PUBLISHED[f"shrec16-{kind}-error"]
-    write_curves_csv(folder / f"curves_{kind}.csv", curves)
-    write_curves_json(folder / f"curves_{kind}.json", curves, measured, published=published)
-    title = f"SHREC'16 {kind}, parts {test}"
-    write_curves_png(folder / f"curves_{kind}.png", curves, measured, published=published, title=title)
+    write_curves(
+        folder / f"curves_{kind}",
+        report_curves(report),
+        report["normalisation"],
+        published=PUBLISHED[f"shrec16-{kind}-error"],
+        title=f"SHREC'16 {kind}, parts {test}",
+    )
     write_whole(folder / f"results_{kind}.json", json.dumps(report, indent=1).encode())
     out.result(report, human=text)
 

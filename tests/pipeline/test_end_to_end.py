@@ -135,4 +135,7 @@ def test_clear_errors(tmp_path, capsys):
     assert main(["match", str(tmp_path / "no.ply"), "--out", str(tmp_path / "o")]) == 2
     assert main(["train", "humans", "--out", str(tmp_path / "r"), "--set", "nonsense=1"]) == 2
     assert main(["train", "humans", "--out", str(tmp_path / "r"), "--method", "gcnn"]) == 2
-    assert capsys.readouterr().err.count("error:") == 4
+    assert main(["demo", "--out", str(tmp_path / "d"), "--set", "minutes"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("error:") == 5
+    assert "--set minutes: write KEY=VALUE" in said

@@ -82,6 +82,21 @@ class Output:
             yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")]
+"""The option of every command that takes settings; `settings_of` reads what was given."""
+
+
+def settings_of(changes: Sequence[str] | None) -> dict[str, str]:
+    """What `--set` was given, by key; InputError where one is not KEY=VALUE."""
+    settings = {}
+    for change in changes or []:
+        key, sign, value = change.partition("=")
+        if not sign:
+            raise InputError(f"--set {change}: write KEY=VALUE, such as --set learning_rate=0.002.")
+        settings[key] = value
+    return settings
+
+
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Make a command of a function whose first parameter is `out: Output`; adds the options that all commands share."""
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Changes, Output, command, settings_of
 
 
 @command
@@ -17,7 +17,7 @@ def demo(
     out: Output,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where everything goes.")] = Path("demo"),
     partial: Annotated[bool, typer.Option("--partial", help="Match parts of people: cuts and holes.")] = False,
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    changes: Changes = None,
     train_shapes: Annotated[int | None, typer.Option(help="Learn from fewer shapes, for a quick try.")] = None,
     test_shapes: Annotated[int, typer.Option(help="Shapes of unseen people to match.")] = 12,
 ) -> None:
@@ -26,8 +26,7 @@ def demo(
     from acnn.training.config import preset_config
     from acnn.viewer import show_demo
 
-    chosen = dict(change.partition("=")[::2] for change in changes or [])
-    config = preset_config("quick-partial" if partial else "quick").with_changes(chosen)
+    config = preset_config("quick-partial" if partial else "quick").with_changes(settings_of(changes))
     with ExitStack() as bars:
 
         def stage(name: str) -> Callable[[int, int], None]:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Changes, Output, command, settings_of
 
 
 @command
@@ -16,7 +16,7 @@ def train(
     data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
     folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder of the run.")],
     preset: Annotated[str, typer.Option(help="quick, paper-faust, released, best, or a .toml file.")] = "quick",
-    changes: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")] = None,
+    changes: Changes = None,
     arch: Annotated[str | None, typer.Option(help="Architecture, e.g. FC64+IC64+FC256+Softmax.")] = None,
     method: Annotated[str, typer.Option(help="Only 'acnn' for now.")] = "acnn",
     epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
@@ -34,15 +34,9 @@ def train(
 
     if method != "acnn":
         raise InputError(f"--method {method}: only 'acnn' can be trained so far.")
-    chosen: dict[str, Any] = {}
-    for change in changes or []:
-        key, sign, value = change.partition("=")
-        if not sign:
-            raise InputError(f"--set {change}: write KEY=VALUE, such as --set learning_rate=0.002.")
-        chosen[key] = value
     named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "seed": seed}
-    chosen |= {key: value for key, value in named.items() if value is not None}
-    config = preset_config(preset).with_changes(chosen)
+    given = {key: value for key, value in named.items() if value is not None}
+    config = preset_config(preset).with_changes(settings_of(changes) | given)
     with out.progress("preparing") as preparing, out.progress("training") as training:
 
         def report(step: dict[str, Any]) -> None:

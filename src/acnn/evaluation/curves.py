@@ -29,6 +29,19 @@ def report_curves(report: Mapping[str, Any]) -> dict[str, list[float]]:
     return curves
 
 
+def write_curves(
+    stem: str | Path,
+    curves: Mapping[str, ArrayLike],
+    normalisation: str,
+    published: PublishedTable | None = None,
+    title: str = "",
+) -> None:
+    """Write `stem.csv`, `stem.json` and `stem.png`; parameters as for the functions below."""
+    write_curves_csv(f"{stem}.csv", curves)
+    write_curves_json(f"{stem}.json", curves, normalisation, published=published)
+    write_curves_png(f"{stem}.png", curves, normalisation, published=published, title=title)
+
+
 def write_curves_csv(path: str | Path, curves: Mapping[str, ArrayLike], thresholds: ArrayLike = THRESHOLDS) -> None:
     """Write a table: the first column is the threshold, then one column per named curve."""
     names, table = _table(curves, thresholds)

@@ -13,7 +13,7 @@ from acnn.correspondence.refine import RefineMethod
 from acnn.datasets.collection import Dataset, Sample, spread_over
 from acnn.datasets.opening import humans_dataset
 from acnn.datasets.parts import KINDS, Kind, parts_of
-from acnn.evaluation.curves import report_curves, write_curves_csv, write_curves_json, write_curves_png
+from acnn.evaluation.curves import report_curves, write_curves
 from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.run import Run, open_run
 from acnn.pipeline.train_run import train_run
@@ -165,7 +165,4 @@ def _write_curves(out: Path, reports: dict[str, dict[str, Any]]) -> None:
         for name, curve in report_curves(report).items():
             if "symmetric" not in name:
                 curves[f"{name}, {kind}"] = curve
-    normalisation = next(iter(reports.values()))["normalisation"]
-    write_curves_csv(out / "curves.csv", curves)
-    write_curves_json(out / "curves.json", curves, normalisation)
-    write_curves_png(out / "curves.png", curves, normalisation)
+    write_curves(out / "curves", curves, next(iter(reports.values()))["normalisation"])
