@@ -2,9 +2,10 @@
 
     python experiments/faust/ablation.py --data DIR --out DIR [--rows base,alpha_1] [--table FILE.json]
 
-Every row is the row `base` with some settings changed, trained on 000-049 for 10 minutes of one core
-with one seed, and tested on 050-059, never on the shapes that results are reported on. A row that was stopped goes on,
-one that is done is not run again. `--table` collects all rows that are done.
+Every row is the row `base` with some settings changed, trained on 000-049 for 10 minutes of one core with one seed, and
+tested on 050-059, never on the shapes that results are reported on. A row that was stopped goes on, one that is done is
+not run again. `--table` collects all rows that are done, in a file such as ablation.json beside this one, and prints
+them as README.md has them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,43 +37,62 @@ BASE: dict[str, Any] = {
     "loss_vertices": 1000,
 }
 
-ROWS: dict[str, dict[str, Any]] = {
-    "base": {},
+
+@dataclass(frozen=True)
+class Row:
+    """One row: what is different from `base`, in words and as settings."""
+
+    words: str
+    changes: dict[str, Any]
+
+
+ROWS: dict[str, Row] = {
+    "base": Row("", {}),
     # convolution
-    "angular_max": {"angular_max": True},
-    "alpha_1": {"alpha": 1.0},
-    "alpha_10": {"alpha": 10.0},
-    "angles_4": {"angles": 4},
-    "angles_16": {"angles": 16},
-    "scales_narrow": {"scales": (3.0, 6.0, 12.0, 24.0)},
-    "scales_wide": {"scales": (4.0, 16.0, 64.0, 256.0)},
-    "top_7": {"entries": 7},
+    "angular_max": Row("the maximum over rotations of the filters, as in the released program", {"angular_max": True}),
+    "alpha_1": Row("isotropic kernels", {"alpha": 1.0}),
+    "alpha_10": Row("less anisotropic kernels, 10 instead of 100", {"alpha": 10.0}),
+    "angles_4": Row("4 angles instead of 8", {"angles": 4}),
+    "angles_16": Row("16 angles instead of 8", {"angles": 16}),
+    "scales_narrow": Row("scales 3, 6, 12, 24 instead of 4, 16, 64", {"scales": (3.0, 6.0, 12.0, 24.0)}),
+    "scales_wide": Row("scale 256 as well", {"scales": (4.0, 16.0, 64.0, 256.0)}),
+    "top_7": Row("rows cut to 7 entries, as in the released program", {"entries": 7}),
     # input
-    "shot_radius_7": {"shot_radii": (7.0,)},
-    "shot_radius_12": {"shot_radii": (12.0,)},
-    "shot_by_area": {"area_weighted": True},
-    "shot_published_frame": {"upright": False},
-    "wks": {"kinds": ("wks",)},
-    "with_rings": {"kinds": ("shot", "rings")},
-    "only_rings": {"kinds": ("rings",)},
+    "shot_radius_7": Row("SHOT of radius 7 instead of 4, 8 and 16", {"shot_radii": (7.0,)}),
+    "shot_radius_12": Row("SHOT of radius 12 instead of 4, 8 and 16", {"shot_radii": (12.0,)}),
+    "shot_by_area": Row("SHOT weighs by area instead of counting vertices", {"area_weighted": True}),
+    "shot_published_frame": Row("SHOT's frame as published instead of upright", {"upright": False}),
+    "wks": Row("wave kernel signatures instead of SHOT", {"kinds": ("wks",)}),
+    "with_rings": Row("what the triangulation says, beside SHOT", {"kinds": ("shot", "rings")}),
+    "only_rings": Row("what the triangulation says, without SHOT", {"kinds": ("rings",)}),
     # network
-    "no_residual": {"architecture": "FC96+IC64+BN+IC64+BN+IC64+BN+FC512+DO(0.4)+Softmax"},
-    "one_layer": {"architecture": "FC96+RES(IC64)+FC512+DO(0.4)+Softmax"},
-    "five_layers": {"architecture": NETWORK.replace("+FC512", "+RES(IC64)+RES(IC64)+FC512")},
-    "wide_96": {"architecture": NETWORK.replace("IC64", "IC96")},
-    "hidden_256": {"architecture": NETWORK.replace("FC512", "FC256")},
+    "no_residual": Row(
+        "convolutions one after the other instead of residual sums",
+        {"architecture": "FC96+IC64+BN+IC64+BN+IC64+BN+FC512+DO(0.4)+Softmax"},
+    ),
+    "one_layer": Row("one convolution instead of three", {"architecture": "FC96+RES(IC64)+FC512+DO(0.4)+Softmax"}),
+    "five_layers": Row(
+        "five convolutions instead of three",
+        {"architecture": NETWORK.replace("+FC512", "+RES(IC64)+RES(IC64)+FC512")},
+    ),
+    "wide_96": Row("96 channels instead of 64", {"architecture": NETWORK.replace("IC64", "IC96")}),
+    "hidden_256": Row(
+        "256 features before the output instead of 512", {"architecture": NETWORK.replace("FC512", "FC256")}
+    ),
     # learning
-    "no_dropout": {"architecture": NETWORK.replace("+DO(0.4)", "")},
-    "no_sharing": {"shared_outputs": 0},
-    "constant_rate": {"schedule": "constant", "learning_rate": 1e-3},
-    "label_smoothing": {"label_smoothing": 0.1},
-    "all_vertices": {"loss_vertices": 0},
+    "no_dropout": Row("no dropout", {"architecture": NETWORK.replace("+DO(0.4)", "")}),
+    "no_sharing": Row("output weights not shared along the reference", {"shared_outputs": 0}),
+    "constant_rate": Row(
+        "a constant rate of 0.001 instead of one cycle", {"schedule": "constant", "learning_rate": 1e-3}
+    ),
+    "label_smoothing": Row("a tenth of the target spread over all vertices", {"label_smoothing": 0.1}),
+    "all_vertices": Row("the loss on all vertices instead of 1,000", {"loss_vertices": 0}),
     # what is learned from
-    "blended": {"blended": 1},
-    "remeshed": {"remeshed": 0.5},
-    "remeshed_soft": {"remeshed": 0.5, "soft_labels": True},
+    "blended": Row("as many mixed bodies as well", {"blended": 1}),
+    "remeshed": Row("remeshed copies of half the shapes as well", {"remeshed": 0.5}),
+    "remeshed_soft": Row("the same, and soft labels inside triangles", {"remeshed": 0.5, "soft_labels": True}),
 }
-"""Changes to `BASE`, by the name of the row."""
+"""Every row by its name, in the order of the table."""
 
 
 def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
@@ -80,6 +101,7 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
 
     from acnn.pipeline.evaluate_run import evaluate_run
     from acnn.pipeline.train_run import train_run
+    from acnn.shapes.formats.files import write_whole
     from acnn.training.config import RunConfig
 
     folder = out / name
@@ -87,14 +109,16 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
     if result_file.is_file():
         return dict(json.loads(result_file.read_text()))
     torch.set_num_threads(1)
-    config = RunConfig().with_changes(BASE | {"core_minutes": CORE_MINUTES, "validate_every": 1000} | ROWS[name])
+    config = RunConfig().with_changes(
+        BASE | {"core_minutes": CORE_MINUTES, "validate_every": 1000} | ROWS[name].changes
+    )
     facts, failures = train_run(data, folder, config, train_list=TRAIN, val_list=TEST, resume=True, workers=workers)
     report, more = evaluate_run(folder, data, test_list=TEST)
     if failures or more:
         raise SystemExit(f"{name}: {[*failures, *more]}")
     result = {
         "row": name,
-        "changed": ROWS[name],
+        "changed": ROWS[name].changes,
         "exact": report["exact"],
         "mean_error_x100": report["mean_error_x100"],
         "steps": facts["step"],
@@ -102,18 +126,30 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
         "training_loss": facts["loss"],
         "seed": config.train.seed,
     }
-    result_file.write_text(json.dumps(result, indent=1) + "\n")
+    write_whole(result_file, (json.dumps(result, indent=1) + "\n").encode())
     return result
+
+
+def markdown(results: list[dict[str, Any]]) -> str:
+    """The table of README.md."""
+    lines = ["| row | changed | steps | exact | mean error |", "|---|---|---|---|---|"]
+    for result in results:
+        name = result["row"]
+        cells = f"`{name}`", ROWS[name].words, f"{result['steps']:,}", f"{100 * result['exact']:.1f} %"
+        lines.append("| " + " | ".join((*cells, f"{result['mean_error_x100']:.2f}")).replace("|  |", "| |") + " |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Run rows one after the other."""
+    from acnn.shapes.formats.files import write_whole
+
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="faust", help="FAUST's folder; by default below ACNN_DATA")
     parser.add_argument("--out", type=Path, required=True, help="one folder a row")
     parser.add_argument("--rows", default=",".join(ROWS), help="names separated by commas; all by default")
     parser.add_argument("--workers", type=int, default=1, help="processes that prepare shapes")
-    parser.add_argument("--table", type=Path, help="write all finished rows to this file")
+    parser.add_argument("--table", type=Path, help="write all rows that are done to this file, and print them")
     given = parser.parse_args()
     wanted = [name for name in given.rows.split(",") if name]
     for name in wanted:
@@ -126,8 +162,9 @@ def main() -> None:
         )
     if given.table:
         found = [given.out / name / "result.json" for name in ROWS]
-        rows = [json.loads(path.read_text()) for path in found if path.is_file()]
-        given.table.write_text(json.dumps(rows, indent=1) + "\n")
+        results = [json.loads(path.read_text()) for path in found if path.is_file()]
+        write_whole(given.table, (json.dumps(results, indent=1) + "\n").encode())
+        print(markdown(results))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,42 @@
+"""The ablation on FAUST: its rows can be run, and what is printed of them is what was measured."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "experiments" / "faust"
+sys.path.insert(0, str(FOLDER))
+
+import ablation  # noqa: E402
+
+from acnn.network import AcnnModel  # noqa: E402
+from acnn.training.config import RunConfig  # noqa: E402
+
+
+@pytest.mark.parametrize("name", ablation.ROWS)
+def test_every_row_is_base_with_something_changed(name):
+    base = RunConfig().with_changes(ablation.BASE)
+    config = RunConfig().with_changes(ablation.BASE | ablation.ROWS[name].changes)
+    assert (config == base) == (name == "base")
+    assert bool(ablation.ROWS[name].words) == (name != "base")
+    AcnnModel(config.train.architecture, 20, 30, config.patches.angles, len(config.patches.scales))
+
+
+def test_the_readme_has_the_rows_of_the_json_file():
+    results = json.loads((FOLDER / "ablation.json").read_text())
+    assert ablation.markdown(results) in (FOLDER / "README.md").read_text()
+
+
+def test_rows_that_are_done_are_collected_and_not_run_again(tmp_path):
+    result = {"row": "alpha_1", "steps": 1234, "exact": 0.5, "mean_error_x100": 1.25}
+    (tmp_path / "rows" / "alpha_1").mkdir(parents=True)
+    (tmp_path / "rows" / "alpha_1" / "result.json").write_text(json.dumps(result))
+    words = ["--out", str(tmp_path / "rows"), "--rows", "alpha_1", "--table", str(tmp_path / "t.json")]
+    done = subprocess.run(
+        [sys.executable, str(FOLDER / "ablation.py"), *words], capture_output=True, text=True, check=True
+    )
+    assert "| `alpha_1` | isotropic kernels | 1,234 | 50.0 % | 1.25 |" in done.stdout
+    assert json.loads((tmp_path / "t.json").read_text()) == [result]
