@@ -59,8 +59,10 @@ def experiment(
         other = open_remeshed_faust(data)
         other.select(remeshed)
         tests["remeshed"] = (other, remeshed, "zoomout", FAUST_REMESHED_ERROR)
-    facts: dict[str, Any] = {}
-    if not (folder / "trained.json").is_file():
+    asked = json.loads(json.dumps({"settings": config.as_dict(), "train": train}))
+    trained_file = folder / "trained.json"
+    facts: dict[str, Any] = json.loads(trained_file.read_text()) if trained_file.is_file() else {}
+    if facts.get("asked") != asked:
         with out.progress("preparing") as preparing, out.progress("training") as training:
             facts, failures = train_run(
                 dataset,
@@ -74,8 +76,8 @@ def experiment(
             )
         for failure in failures:
             out.failed(failure.item, failure.why)
-        write_whole(folder / "trained.json", json.dumps(facts, indent=1).encode())
-    facts = json.loads((folder / "trained.json").read_text())
+        facts["asked"] = asked
+        write_whole(trained_file, json.dumps(facts, indent=1).encode())
     write_training_curve(folder, f"FAUST {train}, {preset}, seed {seed}")
     reports = {}
     for kind, (shapes, names, refinement, published) in tests.items():

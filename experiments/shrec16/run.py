@@ -114,8 +114,9 @@ def run_class(job: Job) -> dict[str, Any]:
     from acnn.training.config import preset_config
 
     result_file = job.folder / "result.json"
-    if result_file.is_file():
-        return dict(json.loads(result_file.read_text()))
+    asked = json.loads(json.dumps([job.train, job.test, job.preset, job.settings, job.refinement]))
+    if result_file.is_file() and (done := json.loads(result_file.read_text())).get("asked") == asked:
+        return dict(done)
     torch.set_num_threads(1)
     dataset = open_shrec16(job.root, job.kind, job.cls)
     config = preset_config(job.preset).with_changes(job.settings)
@@ -134,6 +135,7 @@ def run_class(job: Job) -> dict[str, Any]:
     report, more = evaluate_run(job.folder, dataset, test_list=job.test, refinement=job.refinement, keep=keep)
     result = {
         "class": job.cls,
+        "asked": asked,
         "parts": found,
         "normalisation": report["normalisation"],
         "failed": [f"{failure.item}: {failure.why}" for failure in (*failures, *more)],

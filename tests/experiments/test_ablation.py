@@ -31,7 +31,7 @@ def test_the_readme_has_the_rows_of_the_json_file():
 
 
 def test_rows_that_are_done_are_collected_and_not_run_again(tmp_path):
-    result = {"row": "alpha_1", "steps": 1234, "exact": 0.5, "mean_error_x100": 1.25}
+    result = {"row": "alpha_1", "changed": {"alpha": 1.0}, "steps": 1234, "exact": 0.5, "mean_error_x100": 1.25}
     (tmp_path / "rows" / "alpha_1").mkdir(parents=True)
     (tmp_path / "rows" / "alpha_1" / "result.json").write_text(json.dumps(result))
     words = ["--out", str(tmp_path / "rows"), "--rows", "alpha_1", "--table", str(tmp_path / "t.json")]

@@ -20,8 +20,8 @@ TINY += ["shared_outputs=0", "validate_every=2"]
 def run(folder: Path, *more: str) -> subprocess.CompletedProcess:
     """The script on two shapes to learn from and one to match."""
     command = [sys.executable, str(SCRIPT), "--data", str(folder), "--train", "000-001", "--test", "002"]
-    command += ["--out", str(folder / "out"), "--workers", "1", "--json", *more]
-    command += [word for change in TINY for word in ("--set", change)]
+    command += ["--out", str(folder / "out"), "--workers", "1", "--json"]
+    command += [word for change in TINY for word in ("--set", change)] + [*more]
     cached = os.environ | {"ACNN_CACHE": str(folder / "cache")}
     return subprocess.run(command, env=cached, capture_output=True, text=True, check=False)
 
@@ -50,6 +50,10 @@ def test_it_prepares_trains_evaluates_and_draws(folder):
         assert (folder / "out" / name).is_file()
     again = json.loads(run(folder).stdout)  # nothing is trained twice
     assert (again["step"], again["exact"]) == (4, report["exact"])
+    other = run(folder, "--seed", "1")  # nor is another training taken for it
+    assert other.returncode == 2
+    assert "seed was 0 and is 1" in other.stderr
+    assert json.loads(run(folder, "--set", "epochs=3").stdout)["step"] == 6
 
 
 def test_remeshed_shapes_are_refused_where_the_network_goes_by_the_triangulation(folder):

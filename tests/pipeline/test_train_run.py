@@ -20,3 +20,11 @@ def test_a_run_that_is_done_says_the_same_when_gone_on_with(tmp_path, monkeypatc
     for key in ("step", "loss", "accuracy", "core_seconds", "seconds_training"):
         assert again[key] == facts[key]
     assert facts["step"] == 4
+    before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    with pytest.raises(InputError, match="angles was 2 and is 4"):
+        train_run(str(shapes), run, config.with_changes({"angles": 4}), resume=True)
+    with pytest.raises(InputError, match=r"settings \(shapes\)"):
+        train_run(str(shapes), run, config, train_list="bump_0", resume=True)
+    assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
+    longer, _ = train_run(str(shapes), run, config.with_changes({"epochs": 3}), resume=True)
+    assert longer["step"] == 6

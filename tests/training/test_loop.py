@@ -107,9 +107,20 @@ def test_a_run_by_minutes_ends_and_resumes(some, tmp_path):
     assert (tmp_path / "model.safetensors").exists()
 
 
+def test_a_run_goes_on_for_longer_as_if_it_had_been_meant_to(some, tmp_path):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    whole = weights(train(some, 162, config(epochs=3, schedule="constant"), tmp_path / "whole"))
+    train(some, 162, config(epochs=1, schedule="constant"), tmp_path / "parts")
+    parts = weights(train(some, 162, config(epochs=3, schedule="constant"), tmp_path / "parts", resume=True))
+    assert same(whole, parts)
+    shorter = weights(train(some, 162, config(epochs=2, schedule="constant"), tmp_path / "parts", resume=True))
+    assert same(whole, shorter)
+
+
 def test_a_checkpoint_of_other_settings_is_refused(some, tmp_path):
     train(some, 162, config(epochs=1), tmp_path)
-    with pytest.raises(InputError, match="other settings"):
+    with pytest.raises(InputError, match=r"learning_rate was .* and is 0\.0001"):
         train(some, 162, config(epochs=1, learning_rate=1e-4), tmp_path, resume=True)
     data = bytearray((tmp_path / "checkpoint.safetensors").read_bytes())
     data[-100] ^= 1

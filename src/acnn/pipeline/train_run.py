@@ -15,6 +15,7 @@ from acnn.errors import InputError
 from acnn.pipeline.prepare import Failure, prepare
 from acnn.pipeline.run import write_run
 from acnn.surface.rows import Progress
+from acnn.training.checkpoint import check_settings
 from acnn.training.config import RunConfig
 from acnn.training.loop import Report, train
 
@@ -38,7 +39,7 @@ def train_run(
     - out: folder of the run
     - config: all settings
     - train_list, val_list: shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none
-    - resume: go on where the folder's last checkpoint is
+    - resume: go on where the folder's last checkpoint is, for as long as `config` says by now
     - workers: processes that prepare
     - preparing: called with (done, in all) while preparing
     - report: called after each step
@@ -47,6 +48,9 @@ def train_run(
     """
     if (out / "run.json").exists() and not resume:
         raise InputError(f"{out}: there is a run already. Go on with --resume, or train into another folder.")
+    checkpoint = out / "checkpoint.safetensors"
+    if checkpoint.exists():
+        check_settings(checkpoint, config.as_dict())  # before anything is prepared
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     if train_list is None:
         marked = any(sample.split == "train" for sample in dataset.samples)
@@ -63,12 +67,15 @@ def train_run(
     names = {sample.name for sample in learned.samples}
     everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))
     prepared, failures = prepare(everything, config.descriptors, config.patches, workers=workers, progress=preparing)
-    if not any(shape.name in names for shape in prepared):
+    learning = [shape for shape in prepared if shape.name in names]
+    if not learning:
         why = f" The first: {failures[0].item}: {failures[0].why}" if failures else ""
         raise InputError(f"None of the training shapes could be prepared.{why}")
+    if checkpoint.exists():
+        check_settings(checkpoint, {"shapes": [shape.name for shape in learning]})
     facts: dict[str, Any] = {
         "data": str(data) if not isinstance(data, Dataset) else dataset.name,
-        "train": [shape.name for shape in prepared if shape.name in names],
+        "train": [shape.name for shape in learning],
         "validation": [shape.name for shape in prepared if shape.name not in names],
         "unit": dataset.unit,
         "seconds_preparing": time.perf_counter() - began,
@@ -82,7 +89,7 @@ def train_run(
             report(step)
 
     train(
-        [shape for shape in prepared if shape.name in names],
+        learning,
         len(dataset.reference.vertices),
         config,
         out,

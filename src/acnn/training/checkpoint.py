@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from acnn.array_files import read_arrays, write_arrays
+from acnn.array_files import map_arrays, read_arrays, write_arrays
 from acnn.errors import InputError
 from acnn.network import AcnnModel
+
+BUDGET = ("epochs", "minutes", "core_minutes", "validate_every")
+"""Settings of a training that may change when it goes on."""
 
 
 @dataclass
@@ -44,17 +47,38 @@ def write_checkpoint(
     write_arrays(path, arrays, {"checkpoint": json.dumps(about)})
 
 
+def check_settings(path: Path, config: dict[str, Any]) -> None:
+    """Raise InputError where a checkpoint belongs to a run with other settings; how long it trains may differ.
+
+    - config: sections of settings as in `RunConfig.as_dict`, and `shapes`; what is left out is not compared
+    """
+    started = json.loads(map_arrays(path, verify=False)[1]["checkpoint"])["config"]
+    other = []
+    for section, now in config.items():
+        before = started.get(section)
+        if not (isinstance(now, dict) and isinstance(before, dict)):
+            other += [section] if now != before and section != "preset" else []
+            continue
+        changed = [key for key in now | before if key not in BUDGET and now.get(key) != before.get(key)]
+        other += [f"{key} was {before.get(key)} and is {now.get(key)}" for key in changed]
+    if other:
+        raise InputError(
+            f"{path}: belongs to a run with other settings ({'; '.join(other)}). Resume with the settings that it was "
+            "started with (how long it trains may differ), or train into another folder."
+        )
+
+
 def read_checkpoint(path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, config: dict[str, Any]) -> Progress:
     """Put model and optimiser into the state of a checkpoint.
 
-    Raises InputError where the file is damaged, or belongs to a run with another configuration.
+    Raises InputError where the file is damaged, or belongs to a run with other settings.
     """
+    check_settings(path, config)
     arrays, header = read_arrays(path)
     about = json.loads(header["checkpoint"])
-    if about["model"] != model.config or about["config"] != config:
+    if about["model"] != model.config:
         raise InputError(
-            f"{path}: belongs to a run with other settings. Resume with the settings that it was started with, or "
-            "train into another folder."
+            f"{path}: belongs to a network {about['model']}, not {model.config}: train into another folder."
         )
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})

@@ -78,7 +78,7 @@ def train(
     - folder: of the run
     - validation: shapes that choose the best model
     - reference: needed for soft labels and shared outputs
-    - resume: go on from the folder's checkpoint
+    - resume: go on from the folder's checkpoint, for as long as `config` says by now
     - report: called after each step
     - metadata: kept in the model's file
     """
