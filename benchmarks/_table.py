@@ -64,7 +64,8 @@ def run_fresh(name: str, threads: int = 1, **arguments: Any) -> Record:
 
 def run_together(jobs: Sequence[tuple[str, Record]], threads: int = 1) -> list[Record]:
     """Run jobs side by side, each in a fresh process; none starts before all are ready."""
-    limits = {f"{library}_NUM_THREADS": str(threads) for library in ("OMP", "OPENBLAS", "MKL", "VECLIB_MAXIMUM")}
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+    limits = dict.fromkeys(names, str(threads))
     started = [
         subprocess.Popen(
             [sys.executable, sys.argv[0], "--job", name, json.dumps(arguments)],

@@ -5,8 +5,9 @@
 
 One step on one shape, taken apart: each layer forward and backward on its own, the loss, the optimiser. Times are the
 best of the repeats; CPU time is that of all threads together, and says more where others use the cores too. `whole` is
-the step as training takes it, `inference` a soft correspondence of all vertices with the 16 most probable kept. With
-`--run` the network is a trained one: inference is quicker than with a new one, to which every vertex is probable.
+forward and backward in one (output weights are not shared here), `inference` a soft correspondence of all vertices with
+the 16 most probable kept. With `--run` the network is a trained one: inference is quicker than with a new one, to which
+every vertex is probable.
 """
 
 from __future__ import annotations
@@ -113,7 +114,7 @@ def layer_times(
 
 
 def step(model: AcnnModel, f: torch.Tensor, patches: Patches, rows: torch.Tensor) -> None:
-    """Forward and backward, as training does it."""
+    """Forward and backward."""
     torch.nn.functional.cross_entropy(model(f, patches, rows), rows).backward()
 
 

@@ -15,7 +15,10 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from acnn.training.config import RunConfig
 
 TRAIN, TEST = "000-049", "050-059"
 CORE_MINUTES = 10.0
@@ -95,6 +98,13 @@ ROWS: dict[str, Row] = {
 """Every row by its name, in the order of the table."""
 
 
+def row_config(name: str) -> RunConfig:
+    """All settings of a row."""
+    from acnn.training.config import RunConfig
+
+    return RunConfig().with_changes(BASE | {"core_minutes": CORE_MINUTES, "validate_every": 1000} | ROWS[name].changes)
+
+
 def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
     """Prepare, train and test one row; what it found is also left in `out/NAME/result.json`."""
     import torch
@@ -102,24 +112,21 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
     from acnn.pipeline.evaluate_run import evaluate_run
     from acnn.pipeline.train_run import train_run
     from acnn.shapes.formats.files import write_whole
-    from acnn.training.config import RunConfig
+    from acnn.training.config import read_config
 
     folder = out / name
     result_file = folder / "result.json"
-    changed = json.loads(json.dumps(ROWS[name].changes))
-    if result_file.is_file() and (done := json.loads(result_file.read_text()))["changed"] == changed:
-        return dict(done)
+    config = row_config(name)
+    if result_file.is_file() and read_config(folder / "config.toml") == config:
+        return dict(json.loads(result_file.read_text()))
     torch.set_num_threads(1)
-    config = RunConfig().with_changes(
-        BASE | {"core_minutes": CORE_MINUTES, "validate_every": 1000} | ROWS[name].changes
-    )
     facts, failures = train_run(data, folder, config, train_list=TRAIN, val_list=TEST, resume=True, workers=workers)
     report, more = evaluate_run(folder, data, test_list=TEST)
     if failures or more:
         raise SystemExit(f"{name}: {[*failures, *more]}")
     result = {
         "row": name,
-        "changed": changed,
+        "changed": ROWS[name].changes,
         "exact": report["exact"],
         "mean_error_x100": report["mean_error_x100"],
         "steps": facts["step"],

@@ -29,7 +29,7 @@ def experiment(
     test: Annotated[str, typer.Option(metavar="LIST", help="Shapes to match.")] = "080-099",
     preset: Annotated[str, typer.Option(help="best, paper-faust, released, or a .toml file.")] = "best",
     changes: Changes = None,
-    seed: Annotated[int, typer.Option(help="Of everything random in training.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Of everything random in training.")] = None,
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout", help="Refine the matches as well.")] = "none",
     remeshed: Annotated[
         str | None, typer.Option(metavar="LIST", help="Remeshed FAUST shapes to match and refine, too.")
@@ -46,7 +46,8 @@ def experiment(
     from acnn.training.config import preset_config
     from acnn.training.curve import write_training_curve
 
-    config = preset_config(preset).with_changes(settings_of(changes) | {"seed": seed})
+    config = preset_config(preset).with_changes(settings_of(changes) | ({} if seed is None else {"seed": seed}))
+    seed = config.train.seed
     if remeshed and "rings" in config.descriptors.kinds:
         raise InputError(
             f"Preset {preset} goes by the triangulation that registrations share (descriptors of kind 'rings'), and "

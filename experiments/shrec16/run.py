@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,9 +24,8 @@ import typer
 
 from acnn.cli.app import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
-from acnn.datasets.collection import Example, Sample
+from acnn.datasets.collection import Example, InMemory, Sample
 from acnn.evaluation import ShapeEvaluation, evaluation_report
-from acnn.shapes import Mesh
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ def experiment(
     classes: Annotated[str, typer.Option(metavar="LIST", help="Only these, such as cat,dog.")] = "",
     preset: Annotated[str, typer.Option(help="best-partial, paper-shrec16, or a .toml file.")] = "best-partial",
     changes: Changes = None,
-    seed: Annotated[int, typer.Option(help="Of everything random in training.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Of everything random in training.")] = None,
     refine: Annotated[str, typer.Option(metavar="none|pfm", help="Refine the matches as well.")] = "pfm",
     workers: Annotated[int, typer.Option(help="Classes at a time, each on one core.")] = 2,
 ) -> None:
@@ -65,6 +64,7 @@ def experiment(
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import PUBLISHED
     from acnn.shapes.formats.files import write_whole
+    from acnn.training.config import preset_config
 
     began = time.perf_counter()
     place = shrec16_place(data)
@@ -76,7 +76,8 @@ def experiment(
         dataset = open_shrec16(root, kind, cls)
         dataset.select(train)
         dataset.select(test)
-    settings = {"cut_kind": kind, **settings_of(changes), "seed": seed}
+    settings: dict[str, Any] = {"cut_kind": kind, **settings_of(changes)} | ({} if seed is None else {"seed": seed})
+    config = preset_config(preset).with_changes(settings)
     jobs = [Job(root, kind, cls, train, test, folder / kind / cls, preset, settings, refine) for cls in wanted]
     found: dict[str, dict[str, Any]] = {}
     processes = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn"))
@@ -86,8 +87,11 @@ def experiment(
             found[running[future]] = future.result()
             out.say(f"{running[future]}: {summary(found[running[future]])}")
             progress(done, len(jobs))
+    for cls in wanted:
+        for failure in found[cls]["failed"]:
+            out.failed(f"{cls}: {failure['item']}", failure["why"])
     report = joined([found[cls] for cls in wanted])
-    report |= {"kind": kind, "preset": preset, "seed": seed, "train": train, "test": test}
+    report |= {"kind": kind, "preset": preset, "seed": config.train.seed, "train": train, "test": test}
     report["classes"] = {cls: summary(found[cls]) for cls in wanted}
     report["by_missing"] = by_missing([part for cls in wanted for part in found[cls]["parts"]])
     report["seconds"] = time.perf_counter() - began
@@ -121,7 +125,8 @@ def run_class(job: Job) -> dict[str, Any]:
     dataset = open_shrec16(job.root, job.kind, job.cls)
     config = preset_config(job.preset).with_changes(job.settings)
     parts = dataset.select(job.train).samples
-    learned = replace(dataset, samples=(*parts, Sample("null", WholeShape(dataset.reference))))
+    itself = Example(dataset.reference, np.arange(len(dataset.reference.vertices), dtype=np.int32))
+    learned = replace(dataset, samples=(*parts, Sample("null", InMemory(itself))))
     trained, failures = train_run(learned, job.folder, config, resume=True)
     whole = float(surface_of(dataset.reference, dataset.unit).vertex_areas.sum())
     found: list[dict[str, Any]] = []
@@ -138,22 +143,11 @@ def run_class(job: Job) -> dict[str, Any]:
         "asked": asked,
         "parts": found,
         "normalisation": report["normalisation"],
-        "failed": [f"{failure.item}: {failure.why}" for failure in (*failures, *more)],
+        "failed": [asdict(failure) for failure in (*failures, *more)],
         **{key: trained[key] for key in ("step", "seconds_preparing", "seconds_training", "core_seconds")},
     }
     write_whole(result_file, json.dumps(result).encode())
     return result
-
-
-@dataclass(frozen=True, eq=False)
-class WholeShape:
-    """Reads the whole shape of a class, which is learned from as well."""
-
-    mesh: Mesh
-
-    def __call__(self) -> Example:
-        """The shape, every vertex matching itself."""
-        return Example(self.mesh, np.arange(len(self.mesh.vertices), dtype=np.int32))
 
 
 def joined(results: list[dict[str, Any]]) -> dict[str, Any]:

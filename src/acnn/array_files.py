@@ -48,6 +48,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
     os.close(handle)
     try:
         save_file(whole, temporary, metadata={"acnn": json.dumps(facts)})
+        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
     except BaseException as error:
         Path(temporary).unlink(missing_ok=True)
@@ -71,9 +72,7 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
             raise ValueError("its checksum does not match")
         return arrays, facts["about"]
     except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise InputError(
-            f"{path}: not a sound file ({error}). Delete it; it will be made again when needed."
-        ) from error
+        raise InputError(f"{path}: not a sound file ({error}). Copy it again, or make it anew.") from error
 
 
 def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -88,9 +87,7 @@ def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[An
             raise ValueError("its checksum does not match")
         return arrays, facts["about"]
     except (OSError, ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise InputError(
-            f"{path}: not a sound file ({error}). Delete it; it will be made again when needed."
-        ) from error
+        raise InputError(f"{path}: not a sound file ({error}). Copy it again, or make it anew.") from error
 
 
 def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
@@ -111,6 +108,12 @@ def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
             raise ValueError("it is cut short")
         arrays[name] = data[begin:end].view(_TYPES[about["dtype"]]).reshape(about["shape"])
     return arrays, metadata
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
 
 
 def full_disk(error: BaseException) -> int:

@@ -12,8 +12,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from acnn import __version__
 from acnn.cli import main
-from acnn.cli.app import Output, command
+from acnn.cli.app import Output, app, command
 from acnn.errors import InputError
 from acnn.shapes import load
 
@@ -78,6 +79,62 @@ def test_help_lists_commands(capfd: pytest.CaptureFixture) -> None:
     assert main(["info", "--help"]) == 0
     text = capfd.readouterr().out
     assert all(option in text for option in ("--json", "--no-cache", "--quiet", "--repair"))
+
+
+def commands() -> list[tuple[str, ...]]:
+    program = typer.main.get_command(app)
+    context = program.make_context("acnn", [], resilient_parsing=True)
+    found = [(name, program.get_command(context, name)) for name in program.list_commands(context)]
+    inner = [(name, other) for name, command in found for other in getattr(command, "commands", {})]
+    return [(name,) for name, _ in found] + inner
+
+
+@pytest.mark.parametrize("words", commands(), ids=" ".join)
+def test_help_loses_nothing_to_markup(words, capfd: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main([*words, "--help"]) == 0
+    text = capfd.readouterr().out
+    shown = " ".join(text.replace("│", " ").split())
+    assert "<bool>" not in shown
+    command = typer.main.get_command(app)
+    for word in words:
+        command = command.get_command(command.make_context("acnn", [], resilient_parsing=True), word)
+    for told in [command.help, *(parameter.help for parameter in command.params)]:
+        for word in (told or "").split():
+            assert word in shown, f"'{word}' of '{told}' is not shown"
+
+
+def test_version(capfd: pytest.CaptureFixture) -> None:
+    assert main(["--version"]) == 0
+    assert capfd.readouterr().out == f"acnn {__version__}\n"
+
+
+def test_messages_are_whole_sentences(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    assert main(["info", "a", "--foo"]) == 2
+    assert "--foo. Try 'acnn info --help'." in capfd.readouterr().err
+    (tmp_path / "empty.ply").touch()
+    assert main(["info", str(tmp_path / "empty.ply")]) == 2
+    assert capfd.readouterr().err == "error: empty.ply: the file is empty. Export or copy it again.\n"
+    (tmp_path / "text.ply").write_text("hello, this is a letter\n")
+    assert main(["info", str(tmp_path / "text.ply")]) == 2
+    assert "text.ply: it is no PLY file" in capfd.readouterr().err
+
+
+def test_a_cloud_without_a_surface_is_told(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    points = np.random.default_rng(0).normal(size=(60, 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    for count, found in ((3, ["no-surface"]), (60, [])):
+        np.savetxt(tmp_path / "points.xyz", points[:count])
+        assert main(["info", str(tmp_path / "points.xyz"), "--json"]) == 0
+        assert [f["kind"] for f in json.loads(capfd.readouterr().out)["findings"]] == found
+
+
+def test_repair_makes_the_folder_but_not_for_a_wrong_format(square: Path) -> None:
+    out = square.parent / "new"
+    assert main(["info", str(square), "--repair", str(out / "mended.xyz")]) == 2
+    assert not out.exists()
+    assert main(["info", str(square), "--repair", str(out / "mended.ply")]) == 0
+    assert (out / "mended.ply").is_file()
 
 
 def shout(what: str, *options: str):

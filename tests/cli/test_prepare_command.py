@@ -8,6 +8,7 @@ import pytest
 
 from acnn.cli import main
 from acnn.shapes import Mesh, save
+from acnn.training.config import preset_config
 
 SMALL = ["--angles", "2", "--scales", "12", "--radius", "30"]
 
@@ -37,6 +38,22 @@ def test_json_and_second_time_from_the_cache(shapes: Path, capfd: pytest.Capture
     assert "2 of 2 shapes prepared" in capfd.readouterr().out
 
 
+def test_a_preset_gives_the_settings_and_options_win(shapes: Path, capfd: pytest.CaptureFixture) -> None:
+    preset = shapes / "mine.toml"
+    preset.write_text("[patches]\nangles = 2\nscales = [12.0]\nkeep = 0.8\n[descriptors]\nshot_radii = [30.0]\n")
+    assert main(["prepare", str(shapes), "--preset", str(preset), "--samples", "0", "--json"]) == 0
+    facts = json.loads(capfd.readouterr().out)
+    config = preset_config(str(preset))
+    assert (facts["patches"], facts["descriptors"]) == (config.patches.as_dict(), config.descriptors.as_dict())
+    arguments = ["--preset", str(preset), "--samples", "0", "--angles", "3", "--radius", "20"]
+    assert main(["prepare", str(shapes), *arguments, "--json"]) == 0
+    facts = json.loads(capfd.readouterr().out)
+    assert (facts["patches"]["angles"], facts["patches"]["keep"]) == (3, 0.8)
+    assert (facts["patches"]["scales"], facts["descriptors"]["shot_radii"]) == ([12.0], [20.0])
+    assert main(["prepare", str(shapes), *SMALL, "--samples", "0", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["patches"]["keep"] == 0.9
+
+
 def test_one_unreadable_shape_is_exit_code_1_and_named(shapes: Path, capfd: pytest.CaptureFixture) -> None:
     (shapes / "sheet_1.ply").write_bytes(b"ply\nformat")
     assert main(["prepare", str(shapes), *SMALL, "--json"]) == 1
@@ -50,6 +67,8 @@ def test_one_unreadable_shape_is_exit_code_1_and_named(shapes: Path, capfd: pyte
     ("arguments", "told"),
     [
         (["--samples", "7"], "there is no shape '7'"),
+        (["--samples", "2-1"], "'2-1' runs backwards"),
+        (["--preset", "none-such"], "no preset 'none-such'"),
         (["--scales", "a"], "Scales 'a'"),
         (["--radius", "x"], "Radius 'x'"),
         (["--descriptors", "sift"], "sift"),

@@ -23,10 +23,35 @@ def test_it_writes_what_was_asked_for_and_says_so(tmp_path, capsys):
     assert "42 vertices" in capsys.readouterr().out
 
 
+def test_landmarks_are_counted_and_the_folder_is_made(tmp_path, capsys):
+    mesh = sphere(1)
+    save(mesh, tmp_path / "a.ply")
+    np.savetxt(tmp_path / "map.txt", np.arange(len(mesh.vertices)), fmt="%d")
+    (tmp_path / "marks.txt").write_text("nose 3\n7\nhand 9\n")
+    shapes = [str(tmp_path / "map.txt"), "--from", str(tmp_path / "a.ply"), "--to", str(tmp_path / "a.ply")]
+    out = tmp_path / "new" / "deep" / "o.txt"
+    assert main(["transfer", *shapes, "--out", str(out), "--landmarks", str(tmp_path / "marks.txt")]) == 0
+    assert "o.txt: 3 landmarks\n" in capsys.readouterr().out
+    assert out.read_text() == "nose 3\n7\nhand 9\n"
+    assert main(["transfer", *shapes, "--out", str(tmp_path / "other" / "o.obj"), "--shape"]) == 0
+    assert (tmp_path / "other" / "o.obj").is_file()
+
+
+def test_what_a_format_cannot_hold_is_refused_before_anything_is_written(tmp_path, capsys):
+    mesh = sphere(1)
+    save(mesh, tmp_path / "a.ply")
+    np.savetxt(tmp_path / "map.txt", np.arange(len(mesh.vertices)), fmt="%d")
+    shapes = [str(tmp_path / "map.txt"), "--from", str(tmp_path / "a.ply"), "--to", str(tmp_path / "a.ply")]
+    for what, name in (("texture", "o.stl"), ("texture", "o.off"), ("colors", "o.stl"), ("shape", "o.npy")):
+        assert main(["transfer", *shapes, "--out", str(tmp_path / "new" / name), f"--{what}"]) == 2
+        assert f"error: {name}: " in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_exactly_one_thing_is_carried(tmp_path, capsys):
     shapes = ["map.txt", "--from", "b.ply", "--to", "a.ply", "--out", str(tmp_path / "o.ply")]
     assert main(["transfer", *shapes]) == 2
     assert main(["transfer", *shapes, "--texture", "--colors"]) == 2
-    assert "--texture and --colors is given" in capsys.readouterr().err
+    assert "--texture and --colors are given" in capsys.readouterr().err
     assert main(["transfer", *shapes, "--texture"]) == 2
     assert "b.ply" in capsys.readouterr().err

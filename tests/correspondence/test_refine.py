@@ -8,6 +8,7 @@ import pytest
 
 from acnn.correspondence import SoftMap, SpectralBasis, basis_of, refine, soft_map_from_point_map
 from acnn.correspondence.guided_zoomout import guided_zoomout, local_support, robust_functional_map
+from acnn.correspondence.refine import _merit, _objection
 from acnn.datasets import builtin_humans
 from acnn.errors import InputError
 from acnn.evaluation import ReferenceDistances, coverage, evaluate_map
@@ -90,6 +91,17 @@ def test_a_map_of_noise_is_given_back_as_it_was(scene):
         assert result.facts["used"] == "none"
         assert "disagrees" in result.facts["why"] or "covers" in result.facts["why"]
         np.testing.assert_array_equal(result.query_to_reference, guess)
+
+
+def test_reasons_say_what_their_figures_show():
+    before = {"coverage": 0.99912, "roughness": 0.0303336953, "agreement": 1.0}
+    assert _merit(before, before | {"roughness": 0.02}) == "smoother, and agrees with 100% of the confident matches"
+    assert _merit(before, before | {"agreement": 0.7}) == "as smooth, and agrees with 70% of the confident matches"
+    worse = _merit(before, before | {"roughness": 0.0303337061})
+    assert worse.startswith("hardly rougher (0.03033371 instead of 0.0303337)")
+    assert _objection(before, before | {"coverage": 0.99908}).endswith("(0.99908 instead of 0.99912)")
+    assert "rougher than" in _objection(before, before | {"roughness": 0.04})
+    assert _objection(before, before) is None
 
 
 def test_a_confident_patch_on_the_wrong_side_is_put_right(scene):

@@ -65,7 +65,8 @@ def test_names_with_hyphens() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "told"),
-    [("080", "'080'"), ("70-85", "number 80 (nor 5 more of '70-85')"), ("tr_reg_1", "'tr_reg_1'"), ("5-3", "number 5"),
+    [("080", "'080'"), ("70-85", "number 80 (nor 5 more of '70-85')"), ("tr_reg_1", "'tr_reg_1'"),
+     ("5-3", "'5-3' runs backwards"), ("tr_reg_005-tr_reg_003", "'tr_reg_005-tr_reg_003' runs backwards"),
      ("", "names no shape"), ("999999999-1000000000", "'999999999-1000000000'"), ("-3", "'-3'"),
      ("0-999999999", "number 80 (nor 999999919 more")],
 )  # fmt: skip

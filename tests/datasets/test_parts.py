@@ -9,11 +9,10 @@ import pytest
 from analytic import grid, sphere
 
 from acnn.datasets import builtin_human, builtin_humans, humans_dataset, open_dataset
-from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
+from acnn.datasets.collection import BarycentricTruth, Dataset, Example, InMemory, Sample
 from acnn.datasets.parts import KINDS, TOLERANCE, cut_part, parts_of
 from acnn.errors import InputError
 from acnn.pipeline.make_parts import make_parts
-from acnn.pipeline.prepare import ReadMesh
 from acnn.shapes import Mesh, PointCloud, load, save
 from acnn.shapes.topology import face_components, fans, mesh_edges
 from acnn.surface import surface_of
@@ -146,7 +145,7 @@ def test_truth_pairs_and_mirrored_truth_are_carried_over() -> None:
     labels = np.arange(n, dtype=np.int32)[::-1].copy()
     pairs = np.stack([np.repeat(np.arange(n), 2), np.arange(2 * n) // 2], axis=1).astype(np.int32)
     whole = Example(mesh, labels, truth, pairs, labels[::-1].copy(), mirrored)
-    data = Dataset("ball", mesh, (Sample("a", ReadMesh(whole)),), unit=0.1)
+    data = Dataset("ball", mesh, (Sample("a", InMemory(whole)),), unit=0.1)
     parts = parts_of(data, "holes", 0.4)
     example = parts.samples[0].read()
     kept = n - 1 - example.labels
@@ -157,7 +156,7 @@ def test_truth_pairs_and_mirrored_truth_are_carried_over() -> None:
     assert len(example.pairs) == 2 * len(kept)
     np.testing.assert_array_equal(kept[example.pairs[:, 0]], example.pairs[:, 1])
     assert parts.unit == 0.1
-    cloud = Dataset("c", mesh, (Sample("a", ReadMesh(replace(whole, shape=PointCloud(mesh.vertices)))),))
+    cloud = Dataset("c", mesh, (Sample("a", InMemory(replace(whole, shape=PointCloud(mesh.vertices)))),))
     with pytest.raises(InputError, match="parts are made of meshes"):
         parts_of(cloud).samples[0].read()
 

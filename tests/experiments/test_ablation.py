@@ -13,14 +13,12 @@ sys.path.insert(0, str(FOLDER))
 import ablation  # noqa: E402
 
 from acnn.network import AcnnModel  # noqa: E402
-from acnn.training.config import RunConfig  # noqa: E402
 
 
 @pytest.mark.parametrize("name", ablation.ROWS)
 def test_every_row_is_base_with_something_changed(name):
-    base = RunConfig().with_changes(ablation.BASE)
-    config = RunConfig().with_changes(ablation.BASE | ablation.ROWS[name].changes)
-    assert (config == base) == (name == "base")
+    config = ablation.row_config(name)
+    assert (config == ablation.row_config("base")) == (name == "base")
     assert bool(ablation.ROWS[name].words) == (name != "base")
     AcnnModel(config.train.architecture, 20, 30, config.patches.angles, len(config.patches.scales))
 
@@ -34,6 +32,7 @@ def test_rows_that_are_done_are_collected_and_not_run_again(tmp_path):
     result = {"row": "alpha_1", "changed": {"alpha": 1.0}, "steps": 1234, "exact": 0.5, "mean_error_x100": 1.25}
     (tmp_path / "rows" / "alpha_1").mkdir(parents=True)
     (tmp_path / "rows" / "alpha_1" / "result.json").write_text(json.dumps(result))
+    (tmp_path / "rows" / "alpha_1" / "config.toml").write_text(str(ablation.row_config("alpha_1")))
     words = ["--out", str(tmp_path / "rows"), "--rows", "alpha_1", "--table", str(tmp_path / "t.json")]
     done = subprocess.run(
         [sys.executable, str(FOLDER / "ablation.py"), *words], capture_output=True, text=True, check=True

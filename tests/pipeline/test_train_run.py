@@ -1,8 +1,11 @@
 """From a dataset to a run, stopped and gone on with."""
 
+import os
+
 import pytest
 from analytic import write_bumps
 
+from acnn.cli import main
 from acnn.errors import InputError
 from acnn.pipeline.train_run import train_run
 from acnn.training import RunConfig
@@ -28,3 +31,24 @@ def test_a_run_that_is_done_says_the_same_when_gone_on_with(tmp_path, monkeypatc
     assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     longer, _ = train_run(str(shapes), run, config.with_changes({"epochs": 3}), resume=True)
     assert longer["step"] == 6
+
+
+def test_without_the_cache_it_is_neither_read_nor_written(tmp_path, monkeypatch):
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    monkeypatch.setenv("ACNN_CACHE", str(cache))
+    shapes = write_bumps(tmp_path / "bumps", 2)
+    tiny = ["angles=2", "scales=6,24", "architecture=FC8+IC8+Softmax", "shared_outputs=0"]
+    words = [word for change in tiny for word in ("--set", change)]
+    run = str(tmp_path / "run")
+    assert main(["train", str(shapes), "--out", run, "--epochs", "1", *words, "--no-cache", "--quiet"]) == 0
+    assert main(["evaluate", run, str(shapes), "--test", "all", "--no-cache", "--quiet"]) == 0
+    assert not list(cache.iterdir())
+    assert os.environ["ACNN_CACHE"] == str(cache)
+
+
+def test_a_bad_architecture_is_told_before_anything_is_done(tmp_path, capsys):
+    shapes = write_bumps(tmp_path / "bumps", 1)
+    assert main(["train", str(shapes), "--out", str(tmp_path / "run"), "--arch", "FC8+XX+Softmax"]) == 2
+    assert "XX" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

@@ -5,7 +5,7 @@ import pytest
 from analytic import bumpy, permuted, subdivided
 
 from acnn.errors import InputError
-from acnn.pipeline.map_files import read_map
+from acnn.pipeline.map_files import fingerprint, read_map
 from acnn.pipeline.transfer_files import transfer_files
 from acnn.shapes import Mesh, PointCloud, load, save
 from acnn.shapes.shape import Texture
@@ -130,6 +130,61 @@ def test_clouds_take_colours_and_refuse_textures(pair):
         transfer_files(folder / "same.txt", folder / "b.ply", folder / "cloud.ply", folder / "d.ply", "texture")
     with pytest.raises(InputError, match="cloud"):
         transfer_files(folder / "same.txt", folder / "cloud.ply", folder / "b.ply", folder / "d.ply", "shape")
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A map in both forms with a record of its shapes, and a third shape of the same triangulation."""
+    b = bumpy(2)
+    a, place = permuted(b, 5)
+    save(a, tmp_path / "a.ply")
+    save(b, tmp_path / "b.ply")
+    save(Mesh(b.vertices * [1.0, 1.0, 1.3], b.faces), tmp_path / "other.ply")
+    prints = {f"{name}_fingerprint": fingerprint(load(tmp_path / f"{name}.ply")) for name in "ab"}
+    np.savez(tmp_path / "map.npz", a_to_b=np.argsort(place), **prints)
+    np.savetxt(tmp_path / "a_to_b.txt", np.argsort(place), fmt="%d")
+    return tmp_path, a, b
+
+
+@pytest.mark.parametrize("name", ["", "map.npz", "a_to_b.txt"])
+def test_a_map_knows_its_shapes_again(recorded, name):
+    folder, a, _ = recorded
+    first, second, other = (load(folder / f"{name}.ply") for name in ("a", "b", "other"))
+    assert len(read_map(folder / name, first, second).vertices) == len(a.vertices)
+    assert read_map(folder / name, first, second).notes == ()
+    (note,) = read_map(folder / name, first, other).notes
+    assert "other.ply, given as B" in note
+    (note,) = read_map(folder / name, other, second).notes
+    assert "other.ply, given as A" in note
+    with pytest.raises(InputError, match="which is given as B"):
+        read_map(folder / name, first, Mesh(second.vertices, second.faces[1:]))
+    with pytest.raises(InputError, match="swapped"):
+        read_map(folder / name, second, first)
+
+
+def test_a_shape_is_known_again_moved_scaled_rounded_or_as_points(recorded):
+    folder, _, b = recorded
+    turn = np.linalg.qr(np.random.default_rng(3).normal(size=(3, 3)))[0]
+    first = load(folder / "a.ply")
+    for again in (
+        Mesh(100 * b.vertices @ turn + 7, b.faces),
+        Mesh(np.round(b.vertices, 4), b.faces),
+        PointCloud(b.vertices),
+    ):
+        assert (read_map(folder, first, again).vertices >= 0).all()
+    with pytest.raises(InputError, match="faces"):
+        read_map(folder, first, Mesh(b.vertices, b.faces[1:]))
+
+
+def test_a_map_without_a_record_is_taken(recorded):
+    folder, a, _ = recorded
+    first, other = load(folder / "a.ply"), load(folder / "other.ply")
+    (folder / "elsewhere.txt").write_text((folder / "a_to_b.txt").read_text())
+    assert len(read_map(folder / "elsewhere.txt", first, other).vertices) == len(a.vertices)
+    (folder / "map.npz").write_bytes(b"damaged")
+    assert len(read_map(folder / "a_to_b.txt", first, other).vertices) == len(a.vertices)
+    with pytest.raises(InputError, match=r"map\.npz"):
+        read_map(folder, first, other)
 
 
 def test_what_does_not_fit_is_told(pair):

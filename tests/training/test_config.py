@@ -41,11 +41,24 @@ def test_settings_are_changed_by_name_from_text():
         ({"epochs": "0"}, "at least 1"),
         ({"schedule": "wild"}, "wild"),
         ({"area_weighted": "maybe"}, "maybe"),
+        ({"seed": "-1"}, "negative"),
+        ({"label_smoothing": "2"}, "at most 1"),
+        ({"epochs": 2.5}, "right kind"),
+        ({"architecture": 5}, "right kind"),
+        ({"minutes": "1", "core_minutes": "1"}, "not both"),
     ],
 )
 def test_bad_settings_are_named(changes, word):
     with pytest.raises(InputError, match=word):
         preset_config("quick").with_changes(changes)
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_a_budget_that_is_given_takes_the_place_of_the_presets(preset):
+    for given in ({"epochs": 2}, {"minutes": 3.0}, {"core_minutes": "4"}):
+        train = preset_config(preset).with_changes(given).train
+        assert (train.minutes, train.core_minutes) == (given.get("minutes", 0), float(given.get("core_minutes", 0)))
+        assert train.epochs == given.get("epochs", train.epochs)
 
 
 def test_unknown_presets_files_and_keys_are_named(tmp_path):
@@ -55,5 +68,8 @@ def test_unknown_presets_files_and_keys_are_named(tmp_path):
     with pytest.raises(InputError, match="'learning'"):
         preset_config(str(tmp_path / "bad.toml"))
     (tmp_path / "worse.toml").write_text("[train\n")
+    (tmp_path / "kind.toml").write_text('[patches]\nscales = ["a"]\n')
+    with pytest.raises(InputError, match="'scales'"):
+        read_config(tmp_path / "kind.toml")
     with pytest.raises(InputError, match="cannot be read"):
         read_config(tmp_path / "worse.toml")

@@ -1,3 +1,4 @@
+import json
 import os
 import subprocess
 import sys
@@ -14,7 +15,8 @@ from acnn.network import Patches, load_model
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh
 from acnn.training import RunConfig, TrainSettings
-from acnn.training.loop import learning_rate, soft_cross_entropy, train, validate
+from acnn.training.loop import learning_rate, train, validate
+from acnn.training.loss import soft_cross_entropy
 
 PATCHES = PatchSettings(angles=2, scales=(6.0, 24.0))
 SETTINGS = TrainSettings(
@@ -70,8 +72,14 @@ class Killed(Exception):
 
 def test_training_learns_and_the_best_by_validation_is_kept(some, tmp_path):
     wide = config(architecture="FC32+IC64+BN+Softmax", epochs=80, loss_vertices=0, learning_rate=2e-2)
-    model = train(some[:3], 162, wide, tmp_path, validation=some[3:])
+    steps = []
+    model = train(some[:3], 162, wide, tmp_path, validation=some[3:], report=steps.append)
     assert validate(model, some[:3]) > 0.3
+    told = [step["validation_exact"] for step in steps if "validation_exact" in step]
+    assert max(told) > told[-1]  # or the last would do
+    kept, about = load_model(tmp_path / "model.safetensors")
+    assert validate(kept, some[3:]) == max(told) == steps[-1]["best_exact"]
+    assert about["progress"]["best_step"] == steps[-1]["best_step"] == 3 * (1 + told.index(max(told)))
     files = {p.name for p in tmp_path.iterdir()} - {"tensorboard"}
     assert files == {"model.safetensors", "checkpoint.safetensors", "log.jsonl"}
 
@@ -99,6 +107,31 @@ def test_another_seed_gives_other_weights(some, tmp_path):
     (tmp_path / "b").mkdir()
     first = weights(train(some, 162, config(epochs=1), tmp_path / "a"))
     assert not same(first, weights(train(some, 162, config(epochs=1, seed=1), tmp_path / "b")))
+
+
+def test_a_checkpoint_is_written_from_time_to_time_between_validations(some, tmp_path, monkeypatch):
+    (tmp_path / "whole").mkdir()
+    (tmp_path / "parts").mkdir()
+    seldom = config(validate_every=1000)
+    whole = weights(train(some, 162, seldom, tmp_path / "whole"))
+    monkeypatch.setattr("acnn.training.loop.CHECKPOINT_SECONDS", 0.0)
+
+    def stop(step):
+        if step["step"] == 7:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(some, 162, seldom, tmp_path / "parts", report=stop)
+    steps = []
+    parts = weights(train(some, 162, seldom, tmp_path / "parts", resume=True, report=steps.append))
+    assert steps[0]["step"] == 8
+    assert same(whole, parts)
+
+
+def test_shapes_must_have_as_many_descriptors_as_each_other(some, tmp_path):
+    thin = Shape("thin", some[0].operator, some[0].features[:, :2], some[0].labels)
+    with pytest.raises(InputError, match="thin has 2 descriptors a vertex, s0 has 3"):
+        train([*some, thin], 162, config(), tmp_path)
 
 
 def test_a_run_by_minutes_ends_and_resumes(some, tmp_path):
@@ -151,29 +184,46 @@ def test_two_processes_equal_one_that_takes_the_same_two_shapes_a_step(some, tmp
     quiet = config(architecture="FC8+IC8+Softmax", shapes_per_step=2)
     losses = []
     train(some, 162, quiet, tmp_path / "one", report=lambda step: losses.append(step["loss"]))
-    script = tmp_path / "worker.py"
-    script.write_text(
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from pathlib import Path\n"
-        "from test_loop import config, shapes, train\n"
-        "quiet = config(architecture='FC8+IC8+Softmax', shapes_per_step=2)\n"
-        "train(shapes(), 162, quiet, Path(sys.argv[2]))\n"
-    )
-    tests = os.path.dirname(os.path.abspath(__file__))
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.path.dirname(tests)]), "OMP_NUM_THREADS": "1"}
-    subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script), tests]
-        + [str(tmp_path / "two")],
-        check=True,
-        env=environment,
-        timeout=240,
-        capture_output=True,
-    )
-    import json
-
+    done = in_two_processes("train(shapes(), 162, quiet, folder)", tmp_path / "two")
+    assert done.returncode == 0, done.stderr
     found = [json.loads(line)["loss"] for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()]
     assert len(found) == len(losses)
     assert np.abs(np.array(found) - losses).max() < 1e-4
+
+
+def test_processes_whose_clocks_differ_end_together(tmp_path):
+    program = (
+        "import os, time\n"
+        "from dataclasses import replace\n"
+        "def wait(step):\n"
+        "    time.sleep(0.02 * int(os.environ['RANK']))\n"
+        "quiet = replace(quiet, train=replace(quiet.train, minutes=0.02))\n"
+        "train(shapes(), 162, quiet, folder, report=wait)\n"
+        "try:\n"
+        "    train(shapes(), 162, replace(quiet, train=replace(quiet.train, shapes_per_step=1)), folder)\n"
+        "except InputError as error:\n"
+        "    print(error)\n"
+    )
+    (tmp_path / "run").mkdir()
+    done = in_two_processes(program, tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+    assert "--set shapes_per_step=2" in done.stdout
+
+
+def in_two_processes(program, folder):
+    """Run a program twice at once, as `torchrun` does, with `shapes`, `train`, a configuration `quiet` and `folder`."""
+    tests = os.path.dirname(os.path.abspath(__file__))
+    script = folder / "worker.py"
+    script.write_text(
+        "from pathlib import Path\n"
+        "from test_loop import InputError, config, shapes, train\n"
+        "quiet = config(architecture='FC8+IC8+Softmax', shapes_per_step=2)\n"
+        f"folder = Path({str(folder)!r})\n" + program
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.path.dirname(tests)]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
+    return subprocess.run(command, check=False, env=environment, timeout=240, capture_output=True, text=True)
 
 
 def test_tensorboard_gets_the_curve_where_it_is_installed(some, tmp_path):
@@ -189,6 +239,9 @@ def test_soft_labels_share_the_target_between_the_corners_of_a_face():
     found = soft_cross_entropy(logits, truth, faces, np.array([0, 1]))
     targets = torch.tensor([[1, 0, 0, 0, 0], [0, 0, 0.5, 0.25, 0.25]], dtype=torch.float64)
     torch.testing.assert_close(found, torch.nn.functional.cross_entropy(logits, targets))
+    smoothed = soft_cross_entropy(logits, truth, faces, np.array([0, 1]), label_smoothing=0.3)
+    expected = torch.nn.functional.cross_entropy(logits, targets, label_smoothing=0.3)
+    torch.testing.assert_close(smoothed, expected)
 
 
 def test_at_the_corners_soft_labels_train_as_plain_ones(some, tmp_path):

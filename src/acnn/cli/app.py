@@ -19,6 +19,7 @@ import json
 import os
 import pkgutil
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -138,14 +139,26 @@ class Commands(TyperGroup):
             item = single
         found = typer.main.get_command(item)
         found.name = cmd_name
-        return found
+        return _flags_without_type(found)
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        from acnn import __version__
+
+        print(f"acnn {__version__}")
+        raise typer.Exit
+
+
 @app.callback(help="Dense correspondence between deformable 3D shapes.")
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     pass
 
 
@@ -164,7 +177,8 @@ def run_alone(function: Callable[..., None], arguments: Sequence[str] | None = N
 def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = typer.main.get_command(program).main(args=arguments, prog_name=name, standalone_mode=False)
+        main = _flags_without_type(typer.main.get_command(program)).main
+        code = main(args=arguments, prog_name=name, standalone_mode=False)
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
@@ -182,11 +196,22 @@ def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | Non
         context = getattr(error, "ctx", None)
         if not message:  # no command was named, and typer has shown the help
             return BAD_INPUT
+        message += "" if message.endswith((".", "?", "!")) else "."
         hint = f" Try '{context.command_path} --help'." if context is not None else ""
         print(f"error: {message}{hint}", file=sys.stderr)
         if "--json" in arguments:
             print(json.dumps({"error": message}))
         return BAD_INPUT
+
+
+def _flags_without_type(command: Any) -> Any:
+    """The command, with nothing in its help about a value of flags: they take none, and typer would say <bool>."""
+    for option in [*command.params, command.get_help_option(typer.Context(command))]:
+        if getattr(option, "is_flag", False) and option.metavar is None:
+            option.metavar = ""
+    for inner in getattr(command, "commands", {}).values():
+        _flags_without_type(inner)
+    return command
 
 
 def _flag(name: str, option: str, text: str) -> inspect.Parameter:
@@ -198,7 +223,7 @@ def _run_command(function: Callable[..., None], out: Output, arguments: dict[str
     """Run a command, show its result or its error, and return the exit code."""
     error: str | None = None
     code = 0
-    with _stdout_kept_clean(out.json):
+    with _stdout_kept_clean(out.json), _cache_left_alone(not out.cache):
         try:
             function(out, **arguments)
         except InputError as problem:
@@ -229,6 +254,23 @@ def _run_command(function: Callable[..., None], out: Output, arguments: dict[str
     elif out._result is not None and error is None:
         print(out._human(out._result) if out._human else json.dumps(_plain(out._result), indent=2))
     return code
+
+
+@contextmanager
+def _cache_left_alone(active: bool) -> Iterator[None]:
+    """Let whatever asks for the cache, in this process or its children, find an empty folder that is deleted after."""
+    if not active:
+        yield
+        return
+    before = os.environ.get("ACNN_CACHE")
+    with tempfile.TemporaryDirectory(prefix="acnn-") as folder:
+        os.environ["ACNN_CACHE"] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop("ACNN_CACHE")
+            if before is not None:
+                os.environ["ACNN_CACHE"] = before
 
 
 @contextmanager

@@ -20,7 +20,7 @@ def match(
         str, typer.Option(metavar="RUN|humans|none", help="Folder of a run, the package's network, or descriptors.")
     ] = "humans",
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
-    unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
+    unit: Annotated[float | None, typer.Option(help="Length of one run unit; by default the diameter / 200.")] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Points inside triangles, too.")] = False,
 ) -> None:
     """Match a shape to another, or to the reference of a network.

@@ -20,7 +20,7 @@ def patches(
     kernel: Annotated[str, typer.Option(metavar="auto|rational|squaring|spectral|exact")] = "auto",
     keep: Annotated[float, typer.Option(help="Least share of a row's mass to store.")] = 0.9,
     eigenpairs: Annotated[int, typer.Option(help="Per angle, for wide scales or '--kernel spectral'.")] = 200,
-    unit: Annotated[float | None, typer.Option(help="Length of one run unit [default: diameter / 200].")] = None,
+    unit: Annotated[float | None, typer.Option(help="Length of one run unit; by default the diameter / 200.")] = None,
     check: Annotated[int, typer.Option(metavar="N", help="Compare N random rows of every kernel with exact ones.")] = 0,
     file: Annotated[Path | None, typer.Option("--out", metavar="F", help="Write the operator here.")] = None,
 ) -> None:

@@ -20,21 +20,40 @@ def prepare(
     samples: Annotated[
         str | None, typer.Option(metavar="LIST", help="Only these: names or numbers, as in 000-059,065.")
     ] = None,
-    angles: Annotated[int, typer.Option(help="How many directions, spread over half a turn.")] = 16,
-    alpha: Annotated[float, typer.Option(help="Anisotropy; 1 is isotropic.")] = 100.0,
-    scales: Annotated[str, typer.Option(help="Times t at geodesic diameter 200.")] = "3,6,12,24",
-    descriptors: Annotated[str, typer.Option(help="One or more of shot, hks, wks, rings, file.")] = "shot",
-    radius: Annotated[str, typer.Option(help="One or more radii of SHOT, at geodesic diameter 200.")] = "12",
+    preset: Annotated[
+        str | None,
+        typer.Option(metavar="P", help="Settings as 'acnn train --preset P' has them; those below still win."),
+    ] = None,
+    angles: Annotated[
+        int | None, typer.Option(help="How many directions, spread over half a turn. Without a preset: 16.")
+    ] = None,
+    alpha: Annotated[float | None, typer.Option(help="Anisotropy; 1 is isotropic. Without a preset: 100.")] = None,
+    scales: Annotated[
+        str | None, typer.Option(help="Times t at geodesic diameter 200. Without a preset: 3,6,12,24.")
+    ] = None,
+    descriptors: Annotated[
+        str | None, typer.Option(help="One or more of shot, hks, wks, rings, file. Without a preset: shot.")
+    ] = None,
+    radius: Annotated[
+        str | None, typer.Option(help="One or more radii of SHOT, at geodesic diameter 200. Without a preset: 12.")
+    ] = None,
 ) -> None:
-    """Compute patch operators and descriptors of all shapes of a dataset, and keep them."""
-    from acnn.pipeline.prepare_report import prepare_dataset
+    """Compute patch operators and descriptors of all shapes of a dataset, and keep them.
 
+    Training finds them where the settings are the same: give the preset that it will be given.
+    """
+    from acnn.pipeline.prepare_report import prepare_dataset
+    from acnn.training.config import RunConfig, preset_config
+
+    config = RunConfig() if preset is None else preset_config(preset)
+    given = {"angles": angles, "alpha": alpha, "scales": scales}, {"kinds": descriptors, "shot_radii": radius}
+    chosen = [{key: value for key, value in part.items() if value is not None} for part in given]
     with out.progress("prepare") as step:
         facts, failures = prepare_dataset(
             data,
             samples=samples,
-            patches={"angles": angles, "alpha": alpha, "scales": scales},
-            descriptors={"kinds": descriptors, "shot_radii": radius},
+            patches=config.patches.as_dict() | chosen[0],
+            descriptors=config.descriptors.as_dict() | chosen[1],
             workers=workers,
             scheduler=scheduler,
             cache=out.cache,

@@ -15,7 +15,7 @@ def train(
     out: Output,
     data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
     folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder of the run.")],
-    preset: Annotated[str, typer.Option(help="quick, paper-faust, released, best, or a .toml file.")] = "quick",
+    preset: Annotated[str, typer.Option(help="quick, best, paper-faust or another preset, or a .toml file.")] = "quick",
     changes: Changes = None,
     arch: Annotated[str | None, typer.Option(help="Architecture, e.g. FC64+IC64+FC256+Softmax.")] = None,
     method: Annotated[str, typer.Option(help="Only 'acnn' for now.")] = "acnn",
@@ -64,7 +64,9 @@ def train(
 
 
 def _text(facts: dict[str, Any]) -> str:
-    validated = f", {facts['validation_exact']:.1%} exact in validation" if "validation_exact" in facts else ""
+    validated = ""
+    if "validation_exact" in facts:
+        validated = f", {facts['validation_exact']:.1%} exact in validation (step {facts['best_step']}, which is kept)"
     return (
         f"{facts['run']}: {facts.get('step', 0)} steps on {len(facts['train'])} shapes in "
         f"{facts['seconds_training']:.0f} s, loss {facts.get('loss', float('nan')):.3f}{validated}"

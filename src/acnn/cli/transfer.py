@@ -13,7 +13,10 @@ from acnn.cli.app import Output, command
 @command
 def transfer(
     out: Output,
-    map_file: Annotated[Path, typer.Argument(metavar="MAP", help="a_to_b.txt or map.npz of 'acnn match A B'.")],
+    map_file: Annotated[
+        Path,
+        typer.Argument(metavar="MAP", help="The folder that 'acnn match A B' wrote, or its a_to_b.txt or map.npz."),
+    ],
     b: Annotated[Path, typer.Option("--from", metavar="B", help="The shape that has what is carried.")],
     a: Annotated[Path, typer.Option("--to", metavar="A", help="The shape that gets it.")],
     file: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write.")],
@@ -23,7 +26,7 @@ def transfer(
         Path | None, typer.Option(metavar="F", help="Labels or numbers of B's vertices: text, one a line, or .npy.")
     ] = None,
     landmarks: Annotated[
-        Path | None, typer.Option(metavar="F", help="Vertices of B, '[name] number' on each line, from 0.")
+        Path | None, typer.Option(metavar="F", help="Vertices of B, 'name number' or 'number' on each line, from 0.")
     ] = None,
     shape: Annotated[bool, typer.Option("--shape", help="B's triangles moved onto A's surface.")] = False,
 ) -> None:
@@ -40,19 +43,24 @@ def transfer(
     }
     chosen = [what for what, yes in asked.items() if yes]
     if len(chosen) != 1:
-        found = "none" if not chosen else " and ".join(f"--{what}" for what in chosen)
-        raise InputError(f"Say what to carry with one of {', '.join(f'--{what}' for what in asked)}; {found} is given.")
+        found = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
+        raise InputError(f"Say what to carry with one of {', '.join(f'--{what}' for what in asked)}; {found}.")
     out.result(transfer_files(map_file, b, a, file, chosen[0], labels or landmarks), human=_text)
 
 
 def _text(facts: dict[str, Any]) -> str:
-    lines = [f"{facts['out']}: {facts['what']} for {facts['vertices']} vertices"]
+    if "landmarks" in facts:
+        count = len(facts["landmarks"])
+        lines = [f"{facts['out']}: {count} landmark{'s' if count != 1 else ''}"]
+    else:
+        lines = [f"{facts['out']}: {facts['what']} for {facts.get('rows', facts['vertices'])} vertices"]
     if facts["unmatched"]:
-        lines.append(f"{facts['unmatched']} of them have no match")
+        lines.append(f"{facts['unmatched']} vertices of A have no match")
     if facts.get("seam_faces"):
         lines.append(f"{facts['seam_faces']} faces cross a seam of the texture and are painted into squares below it")
     if facts.get("lost"):
         lines.append(f"{facts['lost']} landmarks were left out of B on loading: -1")
+    lines += [f"note: {note}" for note in facts["notes"]]
     if facts.get("left_out"):
         lines.append(f"not in this format: {', '.join(facts['left_out'])}")
     return "\n".join(lines)

@@ -64,9 +64,9 @@ def refine(
     - `auto`: `zoomout` for whole shapes, `pfm` for parts (`suitable_method`)
     - `none`: the network's map
 
-    Except by `pfm`, which judges for itself, the refined map is kept only if, against the start, it is not rougher
-    (mean squared distance on the reference between the matches of neighbouring query vertices), covers no less of the
-    reference's area, and agrees with most of the confident matches. Distances here are commute-time distances,
+    Except by `pfm`, which judges for itself, the refined map is kept only if, against the start, it is at most 5 %
+    rougher (mean squared distance on the reference between the matches of neighbouring query vertices), covers no less
+    of the reference's area, and agrees with most of the confident matches. Distances here are commute-time distances,
     sum_k (psi_k(y) - psi_k(z))^2 / lambda_k over its mean; below a tenth of the mean, matches agree.
 
     Parameters
@@ -115,9 +115,7 @@ def refine(
         facts |= {name: {"before": before[name], "after": after[name]} for name in before}
         objection = _objection(before, after)
         if objection is None:
-            return Refined(
-                candidate, facts | {"used": method, "why": "smoother, and agrees with the confident matches"}
-            )
+            return Refined(candidate, facts | {"used": method, "why": _merit(before, after)})
         facts["why"] = objection
     return Refined(start.copy(), facts)
 
@@ -218,10 +216,27 @@ def _objection(before: dict[str, float], after: dict[str, float]) -> str | None:
     if after["agreement"] < 0.5:
         return f"it disagrees with {100 * (1 - after['agreement']):.0f} % of what the network was confident of"
     if after["roughness"] > 1.05 * before["roughness"]:
-        return "it is rougher than the network's map"
+        return f"it is rougher than the network's map ({_change(before, after, 'roughness')})"
     if after["coverage"] < before["coverage"]:
-        return f"it covers less of the reference ({after['coverage']:.3f} instead of {before['coverage']:.3f})"
+        return f"it covers less of the reference ({_change(before, after, 'coverage')})"
     return None
+
+
+def _merit(before: dict[str, float], after: dict[str, float]) -> str:
+    """Why a refined map is used."""
+    if after["roughness"] < before["roughness"]:
+        smooth = "smoother"
+    elif after["roughness"] == before["roughness"]:
+        smooth = "as smooth"
+    else:
+        smooth = f"hardly rougher ({_change(before, after, 'roughness')})"
+    return f"{smooth}, and agrees with {after['agreement']:.0%} of the confident matches"
+
+
+def _change(before: dict[str, float], after: dict[str, float], name: str) -> str:
+    """Both figures, with as many digits as it takes to tell them apart, three at least."""
+    texts = [(f"{after[name]:.{digits}g}", f"{before[name]:.{digits}g}") for digits in range(3, 18)]
+    return "{} instead of {}".format(*next((pair for pair in texts if pair[0] != pair[1]), texts[0]))
 
 
 def _as_soft_map(

@@ -88,6 +88,17 @@ class Sample:
 
 
 @dataclass(frozen=True, eq=False)
+class InMemory:
+    """Reads an example that is at hand already."""
+
+    example: Example
+
+    def __call__(self) -> Example:
+        """The example."""
+        return self.example
+
+
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """Samples and the reference on which their labels live.
 
@@ -124,7 +135,7 @@ class Dataset:
         - wanted: names, numbers and ranges of numbers separated by commas, `000-059,065`; also ranges of names
           (`tr_reg_000-tr_reg_059`), patterns (`human_16_*`), and the words `train`, `test` and `all`
 
-        Raises InputError for what is not there, be it one number of a range.
+        Raises InputError for what is not there, be it one number of a range, and for a range that runs backwards.
         """
         items = wanted.split(",") if isinstance(wanted, str) else list(wanted)
         chosen: dict[str, Sample] = {}
@@ -160,18 +171,22 @@ class Dataset:
             # A name may itself hold a hyphen, so every one of them may be the one between two names.
             ends = [(item[:at], item[at + 1 :]) for at, sign in enumerate(item) if sign == "-"]
             places = [(names.index(a), names.index(b)) for a, b in ends if a in names and b in names]
+            if places and places[0][0] > places[0][1]:
+                raise InputError(f"{self.name}: the range '{item}' runs backwards: exchange its ends. {self._holds()}")
             found = list(self.samples[places[0][0] : places[0][1] + 1]) if places else []
         if not found:
             raise InputError(f"{self.name}: there is no shape '{item}'. {self._holds()}")
         return found
 
     def _numbered(self, item: str, first: int, last: int) -> list[Sample]:
+        if first > last:
+            raise InputError(f"{self.name}: the range '{item}' runs backwards: exchange its ends. {self._holds()}")
         found = sorted(
             (s for s in self.samples if s.number is not None and first <= s.number <= last), key=lambda s: s.number or 0
         )
         present = {sample.number for sample in found}
-        if len(present) < last - first + 1 or not found:
-            lacking = next((k for k in range(first, last + 1) if k not in present), first)
+        if len(present) < last - first + 1:
+            lacking = next(k for k in range(first, last + 1) if k not in present)
             more = last - first - len(present)
             others = f" (nor {more} more of '{item}')" if more > 0 else ""
             raise InputError(f"{self.name}: there is no shape number {lacking}{others}. {self._holds()}")

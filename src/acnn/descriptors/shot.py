@@ -64,8 +64,8 @@ def shot(
     - signs: "moment" turns an axis towards sum_j a_j (R - d_j) (q_j - p), which no neighbour on the border can upset;
       "majority" towards the side with more neighbours (of larger a_j in all), as published. On the remeshed pairs z
       turns over at 3 % of the points by moment, 8 % by majority; x at 2 and 5 %
-    - upright: z is the outward vertex normal, and x the direction of the largest spread across it. Published frames
-      turn over where a part of the neighbourhood is missing; the normal does not
+    - upright: z is the mean outward normal of the neighbourhood, and x the direction of the largest spread across it.
+      Published frames turn over where a part of the neighbourhood is missing; the normal does not
     - threads: None is one per core
 
     Returns (n, 544) float32, rows of length 1; zero where a vertex has fewer than 5 neighbours.

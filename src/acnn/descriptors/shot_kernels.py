@@ -46,7 +46,7 @@ def describe(
     - begins, ends: (n, ranges) all points nearer than the radius are among begins[i, r], ..., ends[i, r] - 1
     - radius: R
     - majority: signs by majority instead of moments
-    - upright: z is the vertex normal
+    - upright: z is the mean normal of the neighbours
     - result: (n, 544)
     """
     most = 0

@@ -40,10 +40,6 @@ class PublishedTable:
     data: str
     entries: tuple[Published, ...]
 
-    def lines(self) -> list[str]:
-        """One line of text per entry."""
-        return [f"{e.method}: {e.value:g}" + (f" ({e.note})" if e.note else "") for e in self.entries]
-
 
 FAUST_EXACT = PublishedTable(
     "faust-exact",

@@ -54,7 +54,7 @@ def cached_patches(
         try:
             return read_patches(path)
         except InputError:
-            path.unlink(missing_ok=True)
+            pass  # damaged; what is made instead takes its place
     operator = build_patches(shape, settings, unit=unit, threads=threads, progress=progress)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_patches(operator, path)

@@ -13,6 +13,7 @@ from acnn.correspondence.refine import RefineMethod
 from acnn.datasets.collection import Dataset, Sample, spread_over
 from acnn.datasets.opening import humans_dataset
 from acnn.datasets.parts import KINDS, Kind, parts_of
+from acnn.errors import InputError
 from acnn.evaluation.curves import report_curves, write_curves
 from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.run import Run, open_run
@@ -82,6 +83,8 @@ def run_demo(
     began = time.perf_counter()
     plan = partial_plan(train_shapes, test_shapes, config) if partial else whole_plan(train_shapes, test_shapes, config)
     dataset = plan.dataset
+    if (out / "run" / "run.json").exists():
+        raise InputError(f"{out}: there is a demo already. Choose another folder with --out, or delete this one.")
     out.mkdir(parents=True, exist_ok=True)
     facts, _ = train_run(
         dataset, out / "run", plan.config, workers=workers, preparing=stage("preparing people"), report=report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,10 @@ from acnn.evaluation import (
     smoothness,
 )
 from acnn.pipeline.prepare import Failure, prepare
+from acnn.pipeline.prepared import Prepared
 from acnn.pipeline.run import Run, open_run
-from acnn.shapes.shape import IntArray
-from acnn.surface import Surface, surface_of
+from acnn.shapes.shape import IntArray, Mesh
+from acnn.surface import surface_of
 from acnn.surface.rows import Progress
 
 
@@ -73,85 +74,125 @@ def evaluate_run(
     - preparing, progress: called with (done, in all)
     - keep: called with each matched shape, for pictures and the like
 
-    Returns what `acnn evaluate --json` prints, and the shapes that failed to be prepared.
+    Returns what `acnn evaluate --json` prints, and the shapes that could not be prepared or matched. The truth on the
+    other side (`symmetric`) is told where it is known of all shapes.
     """
     opened = run if isinstance(run, Run) else open_run(run)
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
+    if not _same_reference(dataset.reference, opened.reference):
+        raise InputError(
+            f"The truth of {dataset.name} is on a reference of {len(dataset.reference.vertices)} vertices, which is "
+            f"not that of the network ({len(opened.reference.vertices)} vertices). Evaluate on data that share it."
+        )
+    unit = opened.facts.get("unit")
+    dataset = dataset if unit is None else replace(dataset, unit=unit)
     method = known_method(refinement)
-    if test_list is None:
-        trained = {*opened.facts["train"], *opened.facts["validation"]}
-        test_list = "test" if any(s.split == "test" for s in dataset.samples) else None
-        chosen = dataset.select(test_list) if test_list else None
-        names = [s.name for s in (chosen or dataset).samples if chosen or s.name not in trained]
-    else:
-        names = [s.name for s in dataset.select(test_list).samples]
-    if not names:
-        raise InputError("There is no shape to test on that was not trained on: name some with --test.")
+    names = _test_names(opened, dataset, test_list)
     prepared, failures = prepare(
         dataset,
         opened.config.descriptors,
         opened.config.patches,
         samples=names,
         workers=workers,
-        reference=False,
         progress=preparing,
     )
-    if not prepared:
-        raise InputError(f"No test shape could be prepared: {failures[0].item}: {failures[0].why}")
-    reference = surface_of(opened.reference, dataset.unit)
-    distances = ReferenceDistances(reference)
-    base = basis_of(reference, _pairs(reference, method)) if method != "none" else None
-    results: dict[str, list[ShapeEvaluation]] = {"": [], "symmetric": [], "refined": [], "refined symmetric": []}
-    seconds, rough, rough_refined = [], [], []
+    judge = _Judge(opened, dataset.unit, method)
+    kinds = ("evaluation", "symmetric", "refined_evaluation", "refined_symmetric")
+    found: dict[str, list[ShapeEvaluation | None]] = {kind: [] for kind in kinds}
+    figures: list[dict[str, float]] = []
     for done, shape in enumerate(prepared):
         if progress:
             progress(done, len(prepared))
-        example = dataset.named(shape.name).read()
+        try:
+            matched, measured = judge.match(dataset.named(shape.name).read(), shape)
+        except InputError as error:
+            failures.append(Failure(shape.name, str(error)))
+            continue
+        for kind in kinds:
+            found[kind].append(getattr(matched, kind))
+        figures.append(measured)
+        if keep:
+            keep(matched)
+    if not figures:
+        raise InputError(f"No test shape could be matched: {failures[0].item}: {failures[0].why}")
+    whole = {kind: [one for one in those if one is not None] for kind, those in found.items()}
+    everywhere = {kind: those if len(those) == len(figures) else None for kind, those in whole.items()}
+    report = evaluation_report(
+        whole["evaluation"],
+        judge.distances.normalisation,
+        symmetric=everywhere["symmetric"],
+        refined=everywhere["refined_evaluation"],
+        refined_symmetric=everywhere["refined_symmetric"],
+    )
+    means = {name: float(np.mean([measured[name] for measured in figures])) for name in figures[0]}
+    report["smoothness"] = means["smoothness"]
+    if "refined" in report:
+        report["refined"]["smoothness"] = means["refined_smoothness"]
+    return report | {"refinement": method, "seconds_per_shape": means["seconds"]}, failures
+
+
+def _test_names(run: Run, dataset: Dataset, test_list: str | None) -> list[str]:
+    """Names of the shapes to test on."""
+    if test_list is not None:
+        names = [s.name for s in dataset.select(test_list).samples]
+    elif any(s.split == "test" for s in dataset.samples):
+        names = [s.name for s in dataset.select("test").samples]
+    else:
+        trained = {*run.facts["train"], *run.facts["validation"]}
+        names = [s.name for s in dataset.samples if s.name not in trained]
+    if not names:
+        raise InputError("There is no shape to test on that was not trained on: name some with --test.")
+    return names
+
+
+class _Judge:
+    """Matches shapes with a run and compares with their truth.
+
+    - distances: on the reference, by which errors are measured
+    """
+
+    def __init__(self, run: Run, unit: float | None, method: RefineMethod) -> None:
+        self.run, self.method = run, method
+        self.reference = surface_of(run.reference, unit)
+        self.distances = ReferenceDistances(self.reference)
+        self.basis = basis_of(self.reference, EIGENFUNCTIONS[method]) if method != "none" else None
+
+    def match(self, example: Example, shape: Prepared) -> tuple[Matched, dict[str, float]]:
+        """One shape, and `seconds`, `smoothness` and `refined_smoothness` of its matching.
+
+        Raises InputError where the network does not fit the shape, or nothing is known of its truth.
+        """
+        self.run.check_triangulation(example.shape)
         query = surface_of(example.shape, shape.unit)
         patches, descriptors = shape.patches(), shape.descriptors()
         began = time.perf_counter()
-        soft = opened.soft_map(descriptors, patches)
-        seconds.append(time.perf_counter() - began)
-        truth, other, rows = _truth(example, opened.mirror)
-        maps = {"": soft.query_to_reference}
-        rough.append(smoothness(maps[""], query, reference))
-        if method != "none":
-            maps["refined"] = refine(soft, query, reference, method, reference_basis=base).query_to_reference
-            rough_refined.append(smoothness(maps["refined"], query, reference))
-        for key, point_map in maps.items():
-            results[key].append(evaluate_map(point_map, truth, distances, rows=rows, name=shape.name))
-            if other is not None:
-                symmetric = evaluate_map(point_map, truth, distances, mirrored_truth=other, rows=rows, name=shape.name)
-                results[f"{key} symmetric".strip()].append(symmetric)
-        if keep:
-            last = {key: found[-1] if found else None for key, found in results.items()}
-            keep(
-                Matched(
-                    shape.name,
-                    example,
-                    soft,
-                    maps.get("refined"),
-                    results[""][-1],
-                    last["refined"],
-                    last["symmetric"],
-                    last["refined symmetric"],
-                )
+        soft = self.run.soft_map(descriptors, patches)
+        measured = {"seconds": time.perf_counter() - began}
+        measured["smoothness"] = smoothness(soft.query_to_reference, query, self.reference)
+        truth, other, rows = _truth(example, self.run.mirror)
+
+        def compare(point_map: IntArray, mirrored_truth: IntArray | BarycentricTruth | None = None) -> ShapeEvaluation:
+            return evaluate_map(
+                point_map, truth, self.distances, mirrored_truth=mirrored_truth, rows=rows, name=shape.name
             )
-    report = evaluation_report(
-        results[""],
-        distances.normalisation,
-        symmetric=results["symmetric"] or None,
-        refined=results["refined"] or None,
-        refined_symmetric=results["refined symmetric"] or None,
-    )
-    report["smoothness"] = float(np.mean(rough))
-    if "refined" in report:
-        report["refined"]["smoothness"] = float(np.mean(rough_refined))
-    return report | {"refinement": method, "seconds_per_shape": float(np.mean(seconds))}, failures
+
+        def symmetric(point_map: IntArray) -> ShapeEvaluation | None:
+            return None if other is None else compare(point_map, other)
+
+        direct = soft.query_to_reference
+        matched = Matched(shape.name, example, soft, None, compare(direct), None, symmetric(direct))
+        if self.method == "none":
+            return matched, measured
+        refined = refine(soft, query, self.reference, self.method, reference_basis=self.basis).query_to_reference
+        measured["refined_smoothness"] = smoothness(refined, query, self.reference)
+        found = replace(
+            matched, refined=refined, refined_evaluation=compare(refined), refined_symmetric=symmetric(refined)
+        )
+        return found, measured
 
 
-def _pairs(surface: Surface, method: RefineMethod) -> int:
-    return min(EIGENFUNCTIONS[method], len(surface.vertices) - 1)
+def _same_reference(a: Mesh, b: Mesh) -> bool:
+    return len(a.vertices) == len(b.vertices) and np.array_equal(a.faces, b.faces)
 
 
 def _truth(

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.datasets import open_dataset
-from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
+from acnn.datasets.collection import BarycentricTruth, Dataset, Example, InMemory, Sample
 from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
 from acnn.datasets.shrec16 import load_mesh, write_baryc
 from acnn.errors import InputError
-from acnn.pipeline.prepare import Failure, ReadMesh
+from acnn.pipeline.prepare import Failure
 from acnn.shapes import Mesh, save
 from acnn.shapes.formats.files import write_whole
 from acnn.surface.rows import Progress
@@ -111,7 +111,7 @@ def _opened(source: str | os.PathLike[str]) -> Dataset:
         return open_dataset(source)
     mesh = load_mesh(str(path))
     labels = np.arange(len(mesh.vertices), dtype=np.int32)
-    return Dataset(path.stem, mesh, (Sample(path.stem, ReadMesh(Example(mesh, labels)), number=1),))
+    return Dataset(path.stem, mesh, (Sample(path.stem, InMemory(Example(mesh, labels)), number=1),))
 
 
 def _check_room(folder: Path, kind: str, cls: str, listing: Path, about: dict[str, Any], count: int) -> None:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
 from acnn.shapes import Mesh
-from acnn.shapes.shape import IntArray, Shape
+from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface.closest_points import SurfacePoints
 
 MAPS = ("a_to_b", "query_to_reference")
 SWAPPED = "The map runs from A (--to) to B (--from): were the two swapped?"
+MARKS = 64
+"""Vertices, spread over the numbering, whose places tell a shape from others."""
+
+SAME = 1e-3
+"""Share of the shape's size by which these may differ: other formats round, other shapes and poses differ by more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +30,23 @@ class FileMap:
 
     - vertices: (n,) vertex of B for each vertex of A, -1 where it has none
     - places: the exact places on B's triangles, or None where only vertices are known
+    - notes: what is odd about the two shapes
     """
 
     vertices: IntArray
     places: SurfacePoints | None = None
+    notes: tuple[str, ...] = ()
+
+
+def fingerprint(shape: Shape) -> FloatArray:
+    """(2 + MARKS,) what tells a shape, as loaded, from others; moving, turning or scaling it changes nothing.
+
+    The numbers of vertices and faces, then distances of some vertices from their mean, over the largest of them.
+    """
+    chosen = shape.vertices[np.arange(MARKS) * len(shape.vertices) // MARKS]
+    distances = np.linalg.norm(chosen - chosen.mean(axis=0), axis=1)
+    faces = len(shape.faces) if isinstance(shape, Mesh) else 0
+    return np.append([float(len(shape.vertices)), float(faces)], distances / (distances.max() or 1.0))
 
 
 def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
@@ -38,6 +57,9 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     - .npz: the array `a_to_b` or `query_to_reference`, shapes as loaded; where `NAME_faces` (n,) and `NAME_weights`
       (n, 3) are there too, they give the exact places on B's triangles
     - a folder: its `map.npz`
+
+    Where `map.npz` holds `a_fingerprint` and `b_fingerprint` (or `reference_fingerprint`), A and B must be the shapes
+    that the map was made of, if in other poses; this goes for the text files beside it, too.
 
     Raises InputError where the map does not fit the two shapes.
     """
@@ -57,19 +79,36 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     if rows.ndim != 1 or len(rows) != in_file:
         raise InputError(f"{path}: has {len(rows)} lines, but A has {in_file} vertices; each needs one line. {SWAPPED}")
     _check(path, rows, _file_count(b))
+    notes = _check_shapes(path.with_name("map.npz"), path.stem, _arrays_beside(path), a, b)
     if a.source is not None:
         rows = rows[a.source.to_file]
     if b.source is not None:
         rows = np.append(b.source.from_file, -1)[rows]
-    return _known(path, rows)
+    return replace(_known(path, rows), notes=notes)
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, EOFError, AttributeError, BadZipFile) as error:
+        raise InputError(f"{path}: cannot be read as an .npz archive ({error}).") from error
+
+
+def _arrays_beside(path: Path) -> dict[str, NDArray[Any]]:
+    """Arrays of the same map beside its text; empty where there are none."""
+    beside = path.with_name("map.npz")
+    if path.stem not in MAPS or not beside.is_file():
+        return {}
+    try:
+        arrays = _arrays(beside)
+    except InputError:  # the text alone will do
+        return {}
+    return arrays if path.stem in arrays else {}
 
 
 def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            arrays: dict[str, NDArray[Any]] = {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: cannot be read as an .npz archive ({error}).") from error
+    arrays = _arrays(path)
     name = next((name for name in MAPS if name in arrays), None)
     if name is None:
         raise InputError(f"{path}: holds {', '.join(arrays) or 'nothing'}; an array {' or '.join(MAPS)} is needed.")
@@ -80,6 +119,7 @@ def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
             f"{SWAPPED}"
         )
     _check(path, rows, len(b.vertices))
+    notes = _check_shapes(path, name, arrays, a, b)
     places = None
     if f"{name}_faces" in arrays and f"{name}_weights" in arrays and isinstance(b, Mesh):
         faces, weights = arrays[f"{name}_faces"], np.array(arrays[f"{name}_weights"], float)
@@ -90,7 +130,7 @@ def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
             raise InputError(f"{path}: {name}_weights must sum to 1 in every row.")
         places = SurfacePoints(np.maximum(faces, 0).astype(np.int32), weights)
         rows = np.where(faces >= 0, rows, -1)
-    return _known(path, rows, places)
+    return replace(_known(path, rows, places), notes=notes)
 
 
 def _known(path: Path, rows: NDArray[Any], places: SurfacePoints | None = None) -> FileMap:
@@ -105,6 +145,47 @@ def _check(path: Path, rows: NDArray[Any], count: int) -> None:
         raise InputError(
             f"{path}: line {bad[0] + 1} names vertex {rows[bad[0]]}, but B's vertices are 0 to {count - 1}. {SWAPPED}"
         )
+
+
+def _check_shapes(path: Path, name: str, arrays: dict[str, NDArray[Any]], a: Shape, b: Shape) -> tuple[str, ...]:
+    """What is odd about the shapes, where the map says of which it was made.
+
+    Raises InputError where they cannot be those, or those in other poses.
+    """
+    records = [arrays.get(f"{key}_fingerprint") for key in ("a", "b" if name == "a_to_b" else "reference")]
+    if not (_is(a, records[0]) or _is(b, records[1])) and _is(a, records[1]) and _is(b, records[0]):
+        raise InputError(f"{path}: was made of these two shapes the other way round. {SWAPPED}")
+    notes = []
+    for shape, label, record in ((a, "A (--to)", records[0]), (b, "B (--from)", records[1])):
+        if record is None or _is(shape, record):
+            continue
+        what = "a shape" if shape.source is None else Path(shape.source.path).name
+        if not _same_counts(fingerprint(shape), record):
+            raise InputError(
+                f"{path}: was not made of {what}, which is given as {label} ({_counts(fingerprint(shape))}), but of "
+                f"another shape ({_counts(record)}). Name the shape that was matched, or match this one with "
+                "'acnn match'."
+            )
+        notes.append(f"{what}, given as {label}, is not the shape that was matched, unless in another pose")
+    return tuple(notes)
+
+
+def _is(shape: Shape, record: NDArray[Any] | None) -> bool:
+    """Whether a record is of this shape, or there is none that can be read."""
+    here = fingerprint(shape)
+    if record is None or record.shape != here.shape or record.dtype.kind != "f":
+        return True
+    return _same_counts(here, record) and bool(np.abs(here[2:] - record[2:]).max() <= SAME)
+
+
+def _same_counts(here: NDArray[Any], record: NDArray[Any]) -> bool:
+    """Whether vertices and faces are as many; the points of a mesh may be given without their faces."""
+    return bool(here[0] == record[0] and (here[1] == record[1] or 0 in (here[1], record[1])))
+
+
+def _counts(record: NDArray[Any]) -> str:
+    faces = f", {record[1]:.0f} faces" if record[1] else ""
+    return f"{record[0]:.0f} vertices{faces}"
 
 
 def _file_count(shape: Shape) -> int:

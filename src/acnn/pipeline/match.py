@@ -14,9 +14,7 @@ from acnn.correspondence.distortion import vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, known_method, suitable_method
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.correspondence.unlearned import match_without_network
-from acnn.descriptors.rings import same_triangulation
 from acnn.descriptors.settings import describe_surface
-from acnn.errors import InputError
 from acnn.patches import build_patches, cached_patches
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import FloatArray, IntArray, Shape
@@ -112,12 +110,7 @@ def match_shape(
     Raises InputError where the network goes by a triangulation (descriptors of kind `rings`) that the shape has not.
     """
     method = known_method(refinement)
-    if "rings" in run.config.descriptors.kinds and not same_triangulation(shape, run.reference):
-        raise InputError(
-            f"The network '{run.name}' goes by the triangulation of its reference, and this shape of "
-            f"{len(shape.vertices)} vertices has another. Use a network that was trained without descriptors of kind "
-            "'rings', such as one of preset best-remeshed."
-        )
+    run.check_triangulation(shape)
     unit = unit if unit is not None else run.facts.get("unit")
     make = cached_patches if cache else build_patches
     patches = make(shape, run.config.patches, unit=unit, progress=progress)
@@ -156,6 +149,7 @@ def match_pair(
     - cache: whether operators are looked for and kept in the cache
     - progress: called with (done, in all)
     """
+    known_method(refinement)
     run = open_run(model) if isinstance(model, Path | str) else model
     learned = run.facts.get("unit") if run is not None else None
     there = surface_of(b, learned)

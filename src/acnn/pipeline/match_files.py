@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.errors import InputError
+from acnn.pipeline.map_files import fingerprint
 from acnn.pipeline.match import TORN, match_pair, match_shape
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
@@ -70,9 +71,9 @@ def match_files(
 
     Files: `query_to_reference.txt`, or `a_to_b.txt`: on line i the vertex that matches vertex i of A's file, both
     counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; the same counted from 1 as
-    `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded; and the shapes in
-    corresponding colours, as `.ply` and, of meshes, `.glb`. With `barycentric`, points inside triangles as well:
-    `NAME_faces` and `NAME_weights` in `map.npz`, the faces of the target as loaded.
+    `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded, and the `fingerprint` of
+    both; and the shapes in corresponding colours, as `.ply` and, of meshes, `.glb`. With `barycentric`, points inside
+    triangles as well: `NAME_faces` and `NAME_weights` in `map.npz`, the faces of the target as loaded.
 
     `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`).
 
@@ -103,6 +104,7 @@ def match_files(
     if barycentric:
         points = subvertex_map(matched, here, there)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
+    arrays |= {"a_fingerprint": fingerprint(shape), f"{label}_fingerprint": fingerprint(goal)}
     out.mkdir(parents=True, exist_ok=True)
     colors = position_bytes(goal.vertices)
     _save_colored(goal, colors, out / label)

@@ -11,18 +11,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from acnn.array_files import full_disk
-from acnn.datasets.collection import Dataset, Example, Sample
+from acnn.datasets.collection import Dataset, Sample
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
 from acnn.patches.cache import cache_folder
 from acnn.patches.settings import PatchSettings
 from acnn.pipeline.prepared import Prepared, prepare_sample
 from acnn.surface.rows import Progress
-
-REFERENCE = "reference"
 
 
 @dataclass(frozen=True)
@@ -45,17 +41,6 @@ class Task:
     threads: int | None
 
 
-@dataclass(frozen=True, eq=False)
-class ReadMesh:
-    """Gives a mesh that is in memory, each vertex labelled with itself."""
-
-    example: Example
-
-    def __call__(self) -> Example:
-        """The mesh."""
-        return self.example
-
-
 Outcome = Prepared | str | OSError
 """What became of a task: done, why not, or that there is no room."""
 
@@ -69,21 +54,18 @@ def prepare(
     workers: int = 1,
     scheduler: str | None = None,
     cache_dir: str | os.PathLike[str] | None = None,
-    reference: bool = True,
     progress: Progress | None = None,
 ) -> tuple[list[Prepared], list[Failure]]:
-    """Compute operators and descriptors of every sample, and of the reference, that are not in the cache.
+    """Compute operators and descriptors of every sample that are not in the cache.
 
     - samples: which ones, as for `Dataset.select`; None is all
     - workers: 1 works in this process on all cores; more are processes of one thread each. They are started afresh, so
       a script that asks for them must guard its main part with `if __name__ == "__main__":`
     - scheduler: address of a Dask scheduler; its workers must see the dataset and the cache under the same paths
     - cache_dir: None is `acnn.patches.cache.cache_folder()`
-    - reference: False leaves the reference out, where only samples are needed
     - progress: called with (done, in all)
 
     Returns what was prepared, in the order of the samples, and what failed: one bad shape does not stop the others.
-    The reference is not among the prepared (see `prepare_reference`), but among the failures where it fails.
 
     Raises InputError for bad arguments, and OSError where the disk is full; what was done until then stays.
     """
@@ -95,9 +77,7 @@ def prepare(
     folder = Path(cache_dir) if cache_dir is not None else cache_folder()
     settings = (descriptor_settings or DescriptorSettings(), patch_settings or PatchSettings())
     threads = None if workers == 1 and scheduler is None else 1
-    # The reference is often one of the samples, too: last, it is found in the cache.
-    wanted = [*chosen.samples, *([_reference_sample(dataset)] if reference else [])]
-    tasks = [Task(sample, *settings, str(folder.absolute()), dataset.unit, threads) for sample in wanted]
+    tasks = [Task(sample, *settings, str(folder.absolute()), dataset.unit, threads) for sample in chosen.samples]
     prepared: dict[int, Prepared] = {}
     failures: dict[int, Failure] = {}
     if progress:
@@ -118,21 +98,7 @@ def prepare(
                 failures[index] = Failure(tasks[index].sample.name, outcome)
             if progress:
                 progress(len(prepared) + len(failures), len(tasks))
-    done = [prepared[index] for index in sorted(prepared) if index < len(chosen)]
-    return done, [failures[index] for index in sorted(failures)]
-
-
-def prepare_reference(
-    dataset: Dataset,
-    descriptor_settings: DescriptorSettings | None = None,
-    patch_settings: PatchSettings | None = None,
-    *,
-    cache_dir: str | os.PathLike[str] | None = None,
-) -> Prepared:
-    """The dataset's reference, prepared; quick where `prepare` went before."""
-    folder = Path(cache_dir) if cache_dir is not None else cache_folder()
-    settings = (descriptor_settings or DescriptorSettings(), patch_settings or PatchSettings())
-    return prepare_sample(_reference_sample(dataset), *settings, folder, unit=dataset.unit)
+    return [prepared[index] for index in sorted(prepared)], [failures[index] for index in sorted(failures)]
 
 
 def run_task(task: Task) -> Outcome:
@@ -148,11 +114,6 @@ def run_task(task: Task) -> Outcome:
     except Exception as error:
         number = full_disk(error)
         return OSError(number, os.strerror(number)) if number else f"{type(error).__name__}: {error}"
-
-
-def _reference_sample(dataset: Dataset) -> Sample:
-    labels = np.arange(len(dataset.reference.vertices), dtype=np.int32)
-    return Sample(REFERENCE, ReadMesh(Example(dataset.reference, labels)))
 
 
 def _outcomes(tasks: list[Task], workers: int, scheduler: str | None) -> Generator[tuple[int, Outcome], None, None]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.array_files import map_arrays, read_arrays, write_arrays
-from acnn.datasets.collection import BarycentricTruth, Example, Sample, Split
+from acnn.datasets.collection import BarycentricTruth, Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
 from acnn.errors import InputError
 from acnn.patches.build import build_patches
@@ -30,9 +30,9 @@ VERSION = 2
 class Prepared:
     """What learning and matching need of one shape; the large arrays stay in files until asked for.
 
-    - name, split, subject: of the sample
+    - name: of the sample
     - n: vertices
-    - labels, truth, pairs, mirrored, mirrored_truth: as in `Example`
+    - labels, truth: as in `Example`
     - unit: length of one run unit in the shape's coordinates
     - patches_path, descriptors_path: files in the cache
     - from_cache: both were there already
@@ -45,12 +45,7 @@ class Prepared:
     patches_path: Path
     descriptors_path: Path
     from_cache: bool
-    split: Split | None = None
-    subject: int | str | None = None
     truth: BarycentricTruth | None = None
-    pairs: NDArray[np.int32] | None = None
-    mirrored: NDArray[np.int32] | None = None
-    mirrored_truth: BarycentricTruth | None = None
 
     def patches(self) -> PatchOperator:
         """The patch operator, memory-mapped; checked when it was prepared, so not again."""
@@ -81,20 +76,7 @@ def prepare_sample(
 
     Raises InputError where the shape cannot be read or used, OSError where the cache cannot be written.
     """
-    return prepare_example(sample.read(), sample, descriptors, patches, folder, unit=unit, threads=threads)
-
-
-def prepare_example(
-    example: Example,
-    sample: Sample,
-    descriptors: DescriptorSettings,
-    patches: PatchSettings,
-    folder: Path,
-    *,
-    unit: float | None = None,
-    threads: int | None = None,
-) -> Prepared:
-    """As `prepare_sample`, for a shape that has been read; of the sample only name, split and subject count."""
+    example = sample.read()
     shape = example.shape
     surface: Surface | None = None
     patches_path = folder / f"patches-{patch_key(shape, patches, unit)}.safetensors"
@@ -119,12 +101,7 @@ def prepare_example(
         patches_path=patches_path,
         descriptors_path=descriptors_path,
         from_cache=known,
-        split=sample.split,
-        subject=sample.subject,
         truth=example.truth,
-        pairs=example.pairs,
-        mirrored=example.mirrored,
-        mirrored_truth=example.mirrored_truth,
     )
 
 
@@ -157,13 +134,12 @@ def read_descriptors(path: Path) -> NDArray[np.float32]:
 
 
 def _sound_patches(path: Path) -> PatchOperator | None:
-    """The operator in a file, or None after deleting a damaged one."""
+    """The operator in a file, or None where it is damaged; what is made instead takes its place."""
     if not path.is_file():
         return None
     try:
         return read_patches(path)
     except InputError:
-        path.unlink(missing_ok=True)
         return None
 
 
@@ -174,5 +150,4 @@ def _sound_descriptors(path: Path) -> bool:
         read_descriptors(path)
         return True
     except InputError:
-        path.unlink(missing_ok=True)
         return False

@@ -13,10 +13,11 @@ import torch
 from acnn.array_files import read_arrays, write_arrays
 from acnn.correspondence import SoftMap, soft_map_from_features
 from acnn.datasets.collection import Dataset
+from acnn.descriptors.rings import same_triangulation
 from acnn.errors import InputError
 from acnn.network import AcnnModel, Patches, load_model
 from acnn.patches.operator import PatchOperator
-from acnn.shapes import Mesh
+from acnn.shapes import Mesh, Shape
 from acnn.shapes.formats.files import write_whole
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.training.config import RunConfig
@@ -53,6 +54,15 @@ class Run:
     def name(self) -> str:
         """What `open_run` takes: the name of a network of the package, or the folder."""
         return self.folder.name if self.shipped else str(self.folder)
+
+    def check_triangulation(self, shape: Shape) -> None:
+        """Raise InputError where the network goes by a triangulation (descriptors `rings`) that a shape has not."""
+        if "rings" in self.config.descriptors.kinds and not same_triangulation(shape, self.reference):
+            raise InputError(
+                f"The network '{self.name}' goes by the triangulation of its reference, and this shape of "
+                f"{len(shape.vertices)} vertices has another. Use a network that was trained without descriptors of "
+                "kind 'rings', such as one of preset best-remeshed."
+            )
 
     @torch.no_grad()
     def soft_map(self, descriptors: FloatArray, patches: PatchOperator, k: int = 16) -> SoftMap:

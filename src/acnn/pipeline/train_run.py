@@ -8,14 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from acnn.datasets import open_dataset
 from acnn.datasets.collection import Dataset
 from acnn.datasets.copies import with_copies
 from acnn.errors import InputError
+from acnn.network import Architecture
 from acnn.pipeline.prepare import Failure, prepare
 from acnn.pipeline.run import write_run
 from acnn.surface.rows import Progress
-from acnn.training.checkpoint import check_settings
+from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import RunConfig
 from acnn.training.loop import Report, train
 
@@ -49,7 +52,8 @@ def train_run(
     if (out / "run.json").exists() and not resume:
         raise InputError(f"{out}: there is a run already. Go on with --resume, or train into another folder.")
     checkpoint = out / "checkpoint.safetensors"
-    if checkpoint.exists():
+    Architecture.parse(config.train.architecture)
+    if resume and checkpoint.exists():
         check_settings(checkpoint, config.as_dict())  # before anything is prepared
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
     if train_list is None:
@@ -67,12 +71,15 @@ def train_run(
     names = {sample.name for sample in learned.samples}
     everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))
     prepared, failures = prepare(everything, config.descriptors, config.patches, workers=workers, progress=preparing)
+    blind = [shape.name for shape in prepared if not np.any(shape.labels >= 0)]
+    failures += [Failure(name, "no vertex has a known match on the reference") for name in blind]
+    prepared = [shape for shape in prepared if shape.name not in blind]
     learning = [shape for shape in prepared if shape.name in names]
     if not learning:
         why = f" The first: {failures[0].item}: {failures[0].why}" if failures else ""
         raise InputError(f"None of the training shapes could be prepared.{why}")
-    if checkpoint.exists():
-        check_settings(checkpoint, {"shapes": [shape.name for shape in learning]})
+    if resume and checkpoint.exists():  # before anything is written
+        check_settings(checkpoint, run_identity(config, [shape.name for shape in learning], dataset.reference))
     facts: dict[str, Any] = {
         "data": str(data) if not isinstance(data, Dataset) else dataset.name,
         "train": [shape.name for shape in learning],
@@ -100,12 +107,13 @@ def train_run(
         metadata={"data": facts["data"]},
     )
     if not last:  # all steps were taken before
-        last = json.loads((out / "log.jsonl").read_text().splitlines()[-1])
+        lines = (out / "log.jsonl").read_text().splitlines()
+        last = json.loads(lines[-1]) if lines else {}
     facts |= {
-        key: last[key]
-        for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "validation_exact")
-        if key in last
+        key: last[key] for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "best_step") if key in last
     }
+    if "best_exact" in last:
+        facts["validation_exact"] = last["best_exact"]
     facts["seconds_training"] = last.get("seconds", 0.0)
     write_run(out, dataset, config, facts)
     return facts, failures

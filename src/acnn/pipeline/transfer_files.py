@@ -14,7 +14,8 @@ from acnn.correspondence.transfer import landmarks_on_query, pull_back
 from acnn.errors import InputError
 from acnn.pipeline.map_files import FileMap, read_map
 from acnn.shapes import Mesh, load, save
-from acnn.shapes.formats.files import write_whole
+from acnn.shapes.formats.files import make_folder, write_whole
+from acnn.shapes.saving import format_to_write
 from acnn.shapes.shape import Shape
 from acnn.surface.closest_points import SurfacePoints, points_at_vertices
 
@@ -61,29 +62,41 @@ def transfer_files(
 
     Vertices in text files are counted from 0 as they stand in the shapes' files.
 
-    Returns facts: `what, out, vertices, unmatched`, `seam_faces` for a texture, `left_out` by the format.
+    The folder of `out` is made where it is missing.
+
+    Returns facts: `what, out, vertices` (of the shape that is written, else of A), `unmatched` vertices of A,
+    `seam_faces` for a texture, `rows` of labels, `landmarks`, `left_out` by the format, and `notes` on what
+    is odd about the shapes.
+
+    Raises InputError where the map was made of other shapes, or the format of `out` cannot hold what is carried.
     """
     if what not in get_args(What):
         raise InputError(f"Unknown thing to carry '{what}': use one of {', '.join(get_args(What))}.")
     if what in ("labels", "landmarks") and values is None:
         raise InputError(f"A file of {what} of B's vertices is needed.")
     source, target = load(b), load(a)
+    if what in ("texture", "colors"):
+        format_to_write(target, out, "texture" if what == "texture" else "colours")
     pair = _Pair(target, source, read_map(map_file, target, source))
     facts: dict[str, Any] = {
         "what": what,
         "out": str(out),
         "vertices": len(target.vertices),
         "unmatched": int((pair.map.vertices < 0).sum()),
+        "notes": list(pair.map.notes),
     }
     if values is not None and what == "labels":
         carried = _labels(pair, read_values(values, source), values)
+        make_folder(out)
         _write_values(out, carried)
         return facts | {"rows": len(carried)}
     if values is not None and what == "landmarks":
         return facts | _landmarks(pair, values, out)
     shape, more = _shape(pair, what, b, a)
+    format_to_write(shape, out)
+    make_folder(out)
     left_out = save(shape, out)
-    return facts | more | {"left_out": list(left_out)}
+    return facts | more | {"vertices": len(shape.vertices), "left_out": list(left_out)}
 
 
 def read_values(path: Path, shape: Shape) -> NDArray[Any]:
@@ -184,6 +197,7 @@ def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
         if pair.a.source is not None:
             found[there] = pair.a.source.to_file[found[there]]
     text = "".join(f"{name} {k}\n" if name else f"{k}\n" for name, k in zip(names, found.tolist(), strict=True))
+    make_folder(out)
     write_whole(out, text.encode())
     return {"landmarks": found.tolist(), "lost": int((found < 0).sum())}
 
@@ -225,8 +239,6 @@ def _numbers_or_words(lines: list[str]) -> NDArray[Any]:
 
 
 def _write_values(out: Path, values: NDArray[Any]) -> None:
-    if not out.parent.is_dir():
-        raise InputError(f"{out}: the folder {out.parent} does not exist. Make it first.")
     buffer = io.BytesIO()
     if out.suffix.lower() == ".npy":
         np.save(buffer, values, allow_pickle=False)

@@ -73,6 +73,8 @@ def _bytes_of(path: Path) -> bytes:
         if size > MAX_BYTES:
             raise InputError(f"{path.name}: {size / 1e9:.1f} GB is more than can be read. Simplify it first.")
         return path.read_bytes()
+    except InputError:
+        raise
     except FileNotFoundError as error:
         raise InputError(f"{path}: there is no such file.") from error
     except (OSError, ValueError) as error:
@@ -90,6 +92,8 @@ def _read(data: bytes, path: Path) -> RawShape:
         )
     if found is None and foreign(data):
         raise FormatError(f"it is {foreign(data)}")
+    if found is None and promised in ("ply", "npy"):
+        raise FormatError(f"it is no {NAMES[promised]} file, whatever its name says: it does not begin like one")
     # What reads as bare numbers may still be a file of the promised format whose header was lost: say so.
     if found == "xyz" and promised not in ("xyz", None):
         raise FormatError(

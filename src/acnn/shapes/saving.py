@@ -39,12 +39,7 @@ def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, .
     Raises InputError where the format does not fit the shape or the file cannot be written.
     """
     path = Path(path)
-    form = format_by_name(path)
-    formats = MESH_FORMATS if isinstance(shape, Mesh) else CLOUD_FORMATS
-    what = "mesh" if isinstance(shape, Mesh) else "point cloud"
-    if form is None or form not in formats or path.suffix.lower() == ".gltf":
-        known = ", ".join("GLB" if f == "gltf" else NAMES[f] for f in formats)
-        raise InputError(f"{path.name}: a {what} cannot be written as '{path.suffix}'. Use one of {known}.")
+    form = format_to_write(shape, path)
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first.")
     if not np.isfinite(shape.vertices).all():
@@ -52,6 +47,28 @@ def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, .
     for beside, data in _files(shape, path, form):
         write_whole(beside, data)
     return tuple(thing for thing in _has(shape) if thing not in HOLDS[form])
+
+
+def format_to_write(shape: Mesh | PointCloud, path: Path, needed: str | None = None) -> str:
+    """The format that a file's name asks for.
+
+    - needed: what the format must be able to hold: `colours`, `texture` or `normals`; None is the bare shape
+
+    Raises InputError where the shape, or what is needed, cannot be written in that format.
+    """
+    form = format_by_name(path)
+    formats = MESH_FORMATS if isinstance(shape, Mesh) else CLOUD_FORMATS
+    if form is None or form not in formats or path.suffix.lower() == ".gltf":
+        what = "mesh" if isinstance(shape, Mesh) else "point cloud"
+        raise InputError(f"{path.name}: a {what} cannot be written as '{path.suffix}'. Use one of {_listed(formats)}.")
+    if needed is not None and needed not in HOLDS[form]:
+        able = tuple(f for f in formats if needed in HOLDS[f])
+        raise InputError(f"{path.name}: {NAMES[form]} cannot hold {needed}. Use one of {_listed(able)}.")
+    return form
+
+
+def _listed(formats: tuple[str, ...]) -> str:
+    return ", ".join("GLB" if form == "gltf" else NAMES[form] for form in formats)
 
 
 def _files(shape: Mesh | PointCloud, path: Path, form: str) -> list[tuple[Path, bytes]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import torch
 from acnn.array_files import map_arrays, read_arrays, write_arrays
 from acnn.errors import InputError
 from acnn.network import AcnnModel
+from acnn.shapes.shape import Mesh
+from acnn.training.config import RunConfig
 
 BUDGET = ("epochs", "minutes", "core_minutes", "validate_every")
 """Settings of a training that may change when it goes on."""
@@ -36,6 +39,15 @@ class Progress:
     best_step: int = 0
 
 
+def run_identity(config: RunConfig, shapes: list[str], reference: Mesh | None) -> dict[str, Any]:
+    """What makes two trainings the same one: settings, names of the shapes, and the reference, as a hash."""
+    identity = config.as_dict() | {"shapes": shapes}
+    if reference is not None:
+        parts = (np.ascontiguousarray(reference.vertices, float), np.ascontiguousarray(reference.faces, np.int64))
+        identity["reference"] = blake2b(b"".join(part.tobytes() for part in parts), digest_size=16).hexdigest()
+    return identity
+
+
 def write_checkpoint(
     path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, progress: Progress, config: dict[str, Any]
 ) -> None:
@@ -50,13 +62,13 @@ def write_checkpoint(
 def check_settings(path: Path, config: dict[str, Any]) -> None:
     """Raise InputError where a checkpoint belongs to a run with other settings; how long it trains may differ.
 
-    - config: sections of settings as in `RunConfig.as_dict`, and `shapes`; what is left out is not compared
+    - config: as from `run_identity`; what only one of the two knows is not compared
     """
     started = json.loads(map_arrays(path, verify=False)[1]["checkpoint"])["config"]
     other = []
     for section, now in config.items():
-        before = started.get(section)
-        if not (isinstance(now, dict) and isinstance(before, dict)):
+        before = started.get(section, now)
+        if not isinstance(now, dict):
             other += [section] if now != before and section != "preset" else []
             continue
         changed = [key for key in now | before if key not in BUDGET and now.get(key) != before.get(key)]

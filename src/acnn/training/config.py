@@ -25,8 +25,8 @@ class TrainSettings:
     - epochs: passes over the training shapes
     - minutes: train for this long instead; 0 is off. Passed time, not passed epochs, then drives the schedule.
       Validating and saving do not count
-    - core_minutes: train until this much processor time is spent, over all threads, so that the result does not depend
-      on what else the machine does; 0 is off
+    - core_minutes: train until this much processor time is spent, over all threads, whatever else the machine does
+      meanwhile; 0 is off
     - learning_rate: largest of the schedule
     - schedule: `constant`, or `one-cycle` (up to the largest rate over the first 30 %, then down to nothing)
     - weight_decay: decoupled, as in AdamW
@@ -73,9 +73,12 @@ class TrainSettings:
             "shared_outputs",
             "loss_vertices",
             "label_smoothing",
+            "seed",
         ):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
+        if self.label_smoothing > 1:
+            raise InputError(f"label_smoothing = {self.label_smoothing}: it is a share, at most 1.")
         if self.minutes and self.core_minutes:
             raise InputError("Give minutes or core_minutes, not both: set one of them to 0.")
 
@@ -97,14 +100,17 @@ class RunConfig:
     def with_changes(self, changes: dict[str, Any]) -> RunConfig:
         """The same with some keys changed, `section.key` or just `key` where only one section has it.
 
-        Values may be text as typed on a command line: `8`, `3,6,24`, `true`.
+        Values may be text as typed on a command line: `8`, `3,6,24`, `true`. Of `epochs`, `minutes` and `core_minutes`,
+        those given take the place of those that were there.
         """
-        config = self
-        for key, value in changes.items():
-            section, name = _find(key)
-            part = getattr(config, section)
-            config = replace(config, **{section: replace(part, **{name: _parse(value, getattr(part, name), key)})})
-        return config
+        found = {_find(key): value for key, value in changes.items()}
+        if any(("train", name) in found for name in ("epochs", "minutes", "core_minutes")):
+            found = {("train", "minutes"): 0.0, ("train", "core_minutes"): 0.0} | found
+        sections: dict[str, dict[str, Any]] = {}
+        for (section, name), value in found.items():
+            before = getattr(getattr(self, section), name)
+            sections.setdefault(section, {})[name] = _parse(value, before, f"Setting '{name}'")
+        return replace(self, **{section: replace(getattr(self, section), **new) for section, new in sections.items()})
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, one dictionary a section."""
@@ -125,13 +131,12 @@ class RunConfig:
                 continue
             if section not in _SECTIONS or not isinstance(content, dict):
                 raise InputError(f"{where}: there is no section '{section}'; known are {', '.join(_SECTIONS)}.")
-            for key in content:
-                if key not in {f.name for f in fields(getattr(config, section))}:
+            part = getattr(config, section)
+            for key, value in content.items():
+                if key not in {f.name for f in fields(part)}:
                     raise InputError(f"{where}: section '{section}' has no key '{key}'.")
-            try:
-                config = replace(config, **{section: replace(getattr(config, section), **content)})
-            except TypeError as error:
-                raise InputError(f"{where}: section '{section}': {error}") from None
+                _check_kind(value, getattr(part, key), f"{where}: section '{section}', key '{key}'")
+            config = replace(config, **{section: replace(part, **content)})
         return config
 
     def __str__(self) -> str:
@@ -187,9 +192,10 @@ def _find(key: str) -> tuple[str, str]:
     raise InputError(f"There is no setting '{key}'. Known are: {known}.")
 
 
-def _parse(value: Any, before: Any, key: str) -> Any:
-    """Text as a value of the type that the setting has."""
+def _parse(value: Any, before: Any, what: str) -> Any:
+    """A value of the type that the setting has, read from text where it is given as such."""
     if not isinstance(value, str):
+        _check_kind(value, before, what)
         return value
     try:
         if isinstance(before, bool):
@@ -202,7 +208,24 @@ def _parse(value: Any, before: Any, key: str) -> Any:
             return tuple(type(before[0])(part) for part in value.split(","))
         return value
     except (KeyError, ValueError):
-        raise InputError(f"Setting '{key}': '{value}' is not of the right kind; it is {before!r} now.") from None
+        raise InputError(f"{what}: '{value}' is not of the right kind; it is {before!r} now.") from None
+
+
+def _check_kind(value: Any, before: Any, what: str) -> None:
+    """Raise InputError where a value is not of the type that the setting has; whole numbers may stand for others."""
+    if isinstance(before, tuple):
+        fits = isinstance(value, list | tuple)
+        if fits:
+            for item in value:
+                _check_kind(item, before[0], what)
+    elif isinstance(before, bool) or isinstance(value, bool):
+        fits = isinstance(before, bool) and isinstance(value, bool)
+    elif isinstance(before, float):
+        fits = isinstance(value, int | float)
+    else:
+        fits = isinstance(value, type(before))
+    if not fits:
+        raise InputError(f"{what}: {value!r} is not of the right kind; it is {before!r} now.")
 
 
 def _toml(value: Any) -> str:

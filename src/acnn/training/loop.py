@@ -1,12 +1,12 @@
 """The training loop.
 
-Whatever is random at a step is drawn from the seed and the step's number alone, so that a run which was stopped and
-resumed from its checkpoint takes exactly the steps that it would have taken.
+Whatever is random at a step is drawn from the seed and the step's number alone, so that a run of some epochs which was
+stopped and resumed from its checkpoint takes exactly the steps that it would have taken. Where time is the budget, the
+clock decides how many steps there are and, unless it is constant, the rate.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -23,9 +23,14 @@ from acnn.errors import InputError
 from acnn.network import AcnnModel, Patches, save_model
 from acnn.patches.operator import PatchOperator
 from acnn.shapes.shape import Mesh
-from acnn.training.checkpoint import Progress, read_checkpoint, write_checkpoint
+from acnn.training.checkpoint import Progress, read_checkpoint, run_identity, write_checkpoint
 from acnn.training.config import RunConfig, TrainSettings
+from acnn.training.log import Log
+from acnn.training.loss import soft_cross_entropy
 from acnn.training.processes import Processes
+
+CHECKPOINT_SECONDS = 60.0
+"""A checkpoint is written after this much training at the latest."""
 
 
 class TrainingShape(Protocol):
@@ -86,9 +91,14 @@ def train(
     if not shapes:
         raise InputError("There is no shape to train on.")
     processes = Processes()
+    if settings.shapes_per_step < processes.count:
+        raise InputError(
+            f"{processes.count} processes share the shapes of a step, and there is {settings.shapes_per_step} of them: "
+            f"train with --set shapes_per_step={processes.count}, or fewer processes."
+        )
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.manual_seed(settings.seed)
-    p = shapes[0].descriptors().shape[1]
+    p = _width(shapes, validation)
     model = AcnnModel(
         settings.architecture, p, classes, config.patches.angles, len(config.patches.scales), settings.angular_max
     )
@@ -103,13 +113,14 @@ def train(
     )
     progress = Progress()
     checkpoint = folder / "checkpoint.safetensors"
-    identity = config.as_dict() | {"shapes": [shape.name for shape in shapes]}
+    identity = run_identity(config, [shape.name for shape in shapes], reference)
     if resume and checkpoint.exists():
         progress = read_checkpoint(checkpoint, model, optimiser, identity)
-    log = _Log(folder / "log.jsonl", progress.step, active=processes.rank == 0)
+    log = Log(folder / "log.jsonl", progress.step, active=processes.rank == 0)
     per_epoch = math.ceil(len(shapes) / settings.shapes_per_step)
     steps = per_epoch * settings.epochs
     clock = _Clock(progress)
+    saved = progress.seconds
 
     def part_done() -> float:
         if settings.minutes:
@@ -118,8 +129,7 @@ def train(
             return progress.core_seconds / (60 * settings.core_minutes)
         return progress.step / steps
 
-    while part_done() < 1.0:
-        share = processes.agreed(part_done())
+    while (share := processes.agreed(part_done())) < 1.0:
         rate = learning_rate(settings, share)
         for group in optimiser.param_groups:
             group["lr"] = rate
@@ -147,23 +157,24 @@ def train(
             "core_seconds": progress.core_seconds,
             "seconds_left": max(0.0, progress.seconds * (1 / done - 1)),
         }
-        finished = part_done() >= 1.0
-        if finished or (progress.step % per_epoch == 0 and (progress.step // per_epoch) % settings.validate_every == 0):
+        finished = processes.agreed(part_done()) >= 1.0
+        epochs, rest = divmod(progress.step, per_epoch)
+        due = finished or (rest == 0 and epochs % settings.validate_every == 0)
+        if due or processes.agreed(progress.seconds - saved) > CHECKPOINT_SECONDS:
             processes.average_buffers(model)
-            if validation:
+            if due and validation:
                 exact = validate(model, validation)
-                facts["validation_exact"] = exact
                 if exact > progress.best:
                     progress.best, progress.best_step = exact, progress.step
                     if processes.rank == 0:
                         save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
+                facts |= {"validation_exact": exact, "best_exact": progress.best, "best_step": progress.best_step}
             if processes.rank == 0:
                 write_checkpoint(checkpoint, model, optimiser, progress, identity)
+            saved = progress.seconds
         log.write(facts)
         if report:
             report(facts)
-        if processes.agreed(float(finished)):
-            break
     if processes.rank == 0 and (not validation or not (folder / "model.safetensors").exists()):
         save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
     return model
@@ -221,7 +232,7 @@ def _step(
         labels = torch.from_numpy(np.array(shape.labels[known], dtype=np.int64))
         logits = model(torch.from_numpy(np.array(shape.descriptors())), Patches.of(shape.patches()), rows)
         if settings.soft_labels and shape.truth is not None and faces is not None:
-            loss = soft_cross_entropy(logits, shape.truth, faces, known)
+            loss = soft_cross_entropy(logits, shape.truth, faces, known, settings.label_smoothing)
         else:
             loss = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=settings.label_smoothing)
         if settings.l2:
@@ -245,19 +256,6 @@ def _smooth_functions(reference: Mesh, count: int) -> torch.Tensor:
     return torch.from_numpy(functions.astype(np.float32))
 
 
-def soft_cross_entropy(
-    logits: torch.Tensor, truth: BarycentricTruth, faces: NDArray[np.integer], rows: NDArray[np.integer]
-) -> torch.Tensor:
-    """Cross-entropy with a target spread over the corners of the face that holds the true point, by its weights.
-
-    - logits: (r, classes), of the vertices `rows` (r,)
-    - faces: (m, 3) of the reference
-    """
-    corners = torch.from_numpy(np.asarray(faces)[truth.face[rows]].astype(np.int64))
-    weights = torch.from_numpy(truth.weights[rows]).to(logits.dtype)
-    return -(weights * torch.log_softmax(logits, dim=1).gather(1, corners)).sum(dim=1).mean()
-
-
 class _Clock:
     """Time spent on steps alone, on the wall and on all cores; validating and saving do not count."""
 
@@ -273,6 +271,15 @@ class _Clock:
         self.progress.core_seconds += time.process_time() - self.cores
 
 
+def _width(shapes: Sequence[TrainingShape], validation: Sequence[TrainingShape]) -> int:
+    """How many descriptors a vertex has; InputError where shapes differ."""
+    width = shapes[0].descriptors().shape[1]
+    for shape in (*shapes, *validation):
+        if (other := shape.descriptors().shape[1]) != width:
+            raise InputError(f"{shape.name} has {other} descriptors a vertex, {shapes[0].name} has {width}.")
+    return int(width)
+
+
 def _statistics(shapes: Sequence[TrainingShape]) -> tuple[torch.Tensor, torch.Tensor]:
     """Mean and standard deviation of the descriptors over (up to 32 of) the shapes."""
     some = [np.asarray(shapes[i].descriptors(), dtype=np.float64) for i in range(0, len(shapes), -(-len(shapes) // 32))]
@@ -286,41 +293,3 @@ def _statistics(shapes: Sequence[TrainingShape]) -> tuple[torch.Tensor, torch.Te
 
 def _about(config: RunConfig, metadata: dict[str, Any] | None, progress: Progress) -> dict[str, Any]:
     return {"config": config.as_dict(), "progress": asdict(progress), **(metadata or {})}
-
-
-class _Log:
-    """One JSON object a line; lines of steps that will be taken again after resuming are dropped."""
-
-    def __init__(self, path: Path, step: int, active: bool) -> None:
-        self.path, self.active = path, active
-        self.board = _tensorboard(path.parent / "tensorboard", step) if active else None
-        if active:
-            lines = path.read_text().splitlines() if step and path.exists() else []
-            kept = [line for line in lines if _step_of(line) <= step]
-            path.write_text("".join(line + "\n" for line in kept))
-
-    def write(self, facts: dict[str, Any]) -> None:
-        if self.active:
-            with self.path.open("a") as stream:
-                stream.write(json.dumps(facts) + "\n")
-        if self.board is not None:
-            for name in ("loss", "accuracy", "learning_rate", "validation_exact"):
-                if name in facts:
-                    self.board.add_scalar(name, facts[name], facts["step"])
-            self.board.flush()
-
-
-def _tensorboard(folder: Path, step: int) -> Any:
-    """A TensorBoard writer where TensorBoard is installed (extra `log`), else None."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        return None
-    return SummaryWriter(str(folder), purge_step=step + 1)
-
-
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError):  # the last line of a run that was killed while writing it
-        return math.inf

@@ -10,7 +10,7 @@ from torch import nn
 
 
 class Processes:
-    """The processes of a run: who this one is, and sums over all of them (gloo on CPUs, nccl on GPUs)."""
+    """The processes of a run: who this one is, and sums over all of them, through gloo."""
 
     def __init__(self) -> None:
         self.count = int(os.environ.get("WORLD_SIZE", "1"))

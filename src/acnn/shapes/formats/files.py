@@ -15,6 +15,14 @@ from acnn.errors import InputError
 MAX_PIXELS = 1 << 26
 
 
+def make_folder(path: Path) -> None:
+    """Make the folder that a file is to be written to, where it is missing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{path}: its folder cannot be made ({error.strerror}). Choose another.") from error
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """Write a file under a temporary name in its folder and rename it, so that it is there whole or not at all."""
     try:

@@ -1,0 +1,100 @@
+"""How a run is judged: on whose reference, in which unit, and by which truth."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from analytic import bumpy, random_sphere
+
+from acnn.datasets.collection import Dataset, Example, InMemory, Sample
+from acnn.errors import InputError
+from acnn.pipeline.evaluate_run import evaluate_run
+from acnn.pipeline.match import match_shape
+from acnn.pipeline.run import open_run
+from acnn.pipeline.train_run import train_run
+from acnn.shapes import Mesh
+from acnn.training import RunConfig
+
+MESH = bumpy(2)
+ALL = np.arange(len(MESH.vertices), dtype=np.int32)
+SETTINGS = {"angles": 2, "scales": "6,24", "shot_radii": "20", "architecture": "FC16+IC16+Softmax", "epochs": 20}
+UNIT = 0.04
+
+
+def sample(name, shape=MESH, labels=ALL, **more):
+    return Sample(name, InMemory(Example(shape, labels, **more)))
+
+
+def stretched(factor):
+    return Mesh(MESH.vertices * [1, factor, 1], MESH.faces)
+
+
+def data(*samples, unit=None):
+    return Dataset("bumps", MESH, samples, unit=unit)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACNN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A network that learned from two bumpy balls, in a unit of its own."""
+    folder = tmp_path_factory.mktemp("run")
+    learned = data(sample("a"), sample("b", stretched(1.2)), unit=UNIT)
+    train_run(learned, folder, RunConfig().with_changes(SETTINGS))
+    return open_run(folder)
+
+
+def test_data_on_another_reference_are_refused(run):
+    other = bumpy(1)
+    small = Dataset("small", other, (Sample("s", InMemory(Example(other, np.arange(len(other.vertices))))),))
+    with pytest.raises(InputError, match=r"small is on a reference of 42 vertices.*network \(162 vertices\)"):
+        evaluate_run(run, small)
+
+
+def test_the_unit_is_that_of_the_run_as_in_matching(run):
+    kept = []
+    shape = stretched(1.1)
+    evaluate_run(run, data(sample("c", shape)), test_list="c", keep=kept.append)
+    expected = match_shape(shape, run, refinement="none")
+    assert expected.surface.unit == pytest.approx(UNIT)
+    np.testing.assert_array_equal(kept[0].soft_map.query_to_reference, expected.query_to_reference)
+
+
+def test_the_truth_on_the_other_side_is_each_shapes_own(run):
+    kept = []
+    turned = np.roll(ALL, 1)
+    both = data(sample("c", mirrored=turned), sample("d"))
+    report, failures = evaluate_run(run, both, test_list="c,d", refinement="fm", keep=kept.append)
+    assert not failures
+    c, d = kept
+    assert c.symmetric.name == c.refined_symmetric.name == "c"
+    assert d.symmetric is d.refined_symmetric is None
+    assert "symmetric" not in report
+    report, _ = evaluate_run(run, data(sample("c", mirrored=turned)), test_list="c")
+    assert report["symmetric"]["exact"] == c.symmetric.exact >= report["exact"]
+
+
+def test_a_shape_without_truth_does_not_stop_the_others(run, tmp_path):
+    blind = np.full(len(ALL), -1, np.int32)
+    some = data(sample("c"), sample("blind", stretched(1.1), blind))
+    report, failures = evaluate_run(run, some, test_list="c,blind")
+    assert [shape["name"] for shape in report["shapes"]] == ["c"]
+    assert [failure.item for failure in failures] == ["blind"]
+    with pytest.raises(InputError, match="blind"):
+        evaluate_run(run, some, test_list="blind")
+    _, failures = train_run(some, tmp_path, RunConfig().with_changes(SETTINGS | {"epochs": 1}))
+    assert [(failure.item, failure.why) for failure in failures] == [
+        ("blind", "no vertex has a known match on the reference")
+    ]
+
+
+def test_a_network_that_goes_by_the_triangulation_is_not_asked_about_others(run):
+    rings = replace(run, config=run.config.with_changes({"kinds": "shot,rings"}))
+    other = random_sphere(162, 3)
+    with pytest.raises(InputError, match="goes by the triangulation"):
+        evaluate_run(rings, data(sample("other", other)), test_list="other")
