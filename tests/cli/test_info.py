@@ -129,6 +129,20 @@ def test_a_cloud_without_a_surface_is_told(tmp_path: Path, capfd: pytest.Capture
         assert [f["kind"] for f in json.loads(capfd.readouterr().out)["findings"]] == found
 
 
+def test_doubled_points_do_not_take_the_surface_of_a_cloud(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
+    points = np.random.default_rng(0).normal(size=(200, 3))
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    path = tmp_path / "points.xyz"
+    for rows, found in (
+        ([*points, *points[:1].repeat(60, axis=0)], ["duplicate-vertices"]),
+        (points[:3].repeat(400, axis=0), ["duplicate-vertices", "no-surface"]),
+    ):
+        np.savetxt(path, rows)
+        for more in ([], ["--repair", str(tmp_path / "mended.xyz")]):
+            assert main(["info", str(path), "--json", *more]) == 0
+            assert [f["kind"] for f in json.loads(capfd.readouterr().out)["findings"]] == found
+
+
 def test_repair_makes_the_folder_but_not_for_a_wrong_format(square: Path) -> None:
     out = square.parent / "new"
     assert main(["info", str(square), "--repair", str(out / "mended.xyz")]) == 2

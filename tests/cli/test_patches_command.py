@@ -41,3 +41,33 @@ def test_second_run_comes_from_the_cache_and_out_writes_the_operator(shape, tmp_
 def test_bad_settings_exit_with_2(shape, wrong, capsys):
     assert main(["patches", shape, *wrong]) == 2
     assert "error:" in capsys.readouterr().err
+
+
+def test_a_damaged_entry_that_is_made_again_is_not_said_to_be_from_the_cache(shape, tmp_path, capsys):
+    arguments = ["patches", shape, "--angles", "2", "--scales", "6", "--json"]
+    said = []
+    for damage in (False, False, True):
+        if damage:
+            (entry,) = (tmp_path / "cache").iterdir()
+            entry.write_bytes(entry.read_bytes()[:-9])
+        assert main(arguments) == 0
+        said.append(json.loads(capsys.readouterr().out)["from_cache"])
+    assert said == [False, True, False]
+
+
+@pytest.mark.parametrize("place", ["folder", "file/o.safetensors"])
+def test_a_place_that_cannot_be_written_is_told_before_the_work(shape, tmp_path, place, capsys, monkeypatch):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("acnn.pipeline.patches.cached_patches", None)
+    assert main(["patches", shape, "--angles", "2", "--scales", "6", "--out", str(tmp_path / place)]) == 2
+    assert str(tmp_path / place) in capsys.readouterr().err
+
+
+def test_a_cache_that_cannot_be_used_is_named(shape, tmp_path, capsys, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "file" / "cache"))
+    assert main(["patches", shape, "--angles", "2", "--scales", "6"]) == 2
+    said = capsys.readouterr().err
+    assert str(tmp_path / "file" / "cache") in said
+    assert "ACNN_CACHE" in said

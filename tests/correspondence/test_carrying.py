@@ -135,3 +135,26 @@ def test_landmarks_follow_the_map_backwards():
     assert np.linalg.norm(a.vertices[found] - b.vertices[17]) < 0.6
     with pytest.raises(InputError, match="landmarks"):
         landmarks_on_query([len(b.vertices)], inverse, a.vertices, surface)
+
+
+def two_pieces():
+    """Two spheres side by side, the second of them vertices 42 to 83."""
+    ball = sphere(1)
+    return Mesh(np.vstack([ball.vertices, ball.vertices + [3.0, 0, 0]]), np.vstack([ball.faces, ball.faces + 42]))
+
+
+def test_a_landmark_on_a_piece_that_nothing_matches_goes_to_the_nearest_place():
+    b = two_pieces()
+    ball = sphere(1)
+    mark = 42 + int(ball.vertices[:, 0].argmin())
+    found = landmarks_on_query([mark], np.arange(42), ball.vertices, surface_of(b))[0]
+    apart = np.linalg.norm(ball.vertices - b.vertices[mark], axis=1)
+    assert apart[found] == pytest.approx(apart.min())
+
+
+def test_a_shape_with_a_piece_that_nothing_matches_is_refused():
+    b = two_pieces()
+    with pytest.raises(InputError, match="42 vertices, the first as loaded is 42"):
+        carry_shape(sphere(1), b, points_at_vertices(b.faces, np.arange(42)))
+    moved = carry_shape(b, b, points_at_vertices(b.faces, np.arange(84)))
+    assert np.linalg.norm(moved - b.vertices, axis=1).max() < 0.5

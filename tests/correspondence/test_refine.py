@@ -12,7 +12,7 @@ from acnn.correspondence.refine import _merit, _objection
 from acnn.datasets import builtin_humans
 from acnn.errors import InputError
 from acnn.evaluation import ReferenceDistances, coverage, evaluate_map
-from acnn.shapes import Mesh
+from acnn.shapes import Mesh, PointCloud
 from acnn.surface.surface import surface_of
 
 K = 100
@@ -226,3 +226,20 @@ def test_auto_takes_the_partial_map_for_parts_only():
     method, why = suitable_method(part, surface)
     assert method == "pfm"
     assert "60." in why or "59." in why
+
+
+def test_a_cloud_has_no_known_border_and_is_taken_for_whole():
+    from acnn.correspondence.refine import suitable_method
+    from acnn.datasets.parts import cut_part
+    from acnn.surface.surface import vertex_normals
+
+    adult = builtin_humans().mesh(0)
+    small = 0.6 * adult.vertices
+    surface = surface_of(adult)
+    child = surface_of(PointCloud(small, vertex_normals(small, adult.faces)), surface.unit)
+    cloud = surface_of(PointCloud(adult.vertices, vertex_normals(adult.vertices, adult.faces)), surface.unit)
+    method, why = suitable_method(child, surface)
+    assert method == "zoomout"
+    assert "cloud" in why
+    part = surface_of(cut_part(adult, "cuts", 0.4, seed=1)[0], surface.unit)
+    assert suitable_method(part, cloud)[0] == "pfm"  # the border of a mesh is known whatever the reference is

@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from analytic import bumpy, permuted
 
-from acnn.correspondence.unlearned import match_without_network
+from acnn.correspondence.basis import basis_of
+from acnn.correspondence.partial_map import soft_map_from_descriptors
+from acnn.correspondence.unlearned import STARTS, _described, match_without_network
 from acnn.datasets import builtin_humans
 from acnn.datasets.parts import cut_part
 from acnn.datasets.remesh import remesh
@@ -35,3 +38,16 @@ def test_a_part_is_matched_by_a_partial_map(reference):
     result = evaluate_map(found.query_to_reference, kept, ReferenceDistances(reference))
     assert result.mean_error_x100 < 3
     assert np.isfinite(found.confidence).all()
+
+
+def test_the_refinement_is_the_one_asked_for():
+    query, reference = surface_of(permuted(bumpy(2), 1)[0]), surface_of(bumpy(2))
+    plain = match_without_network(query, reference, "none")
+    assert (plain.facts["method"], plain.facts["used"]) == ("none", "none")
+    left, right = (basis_of(s, 161) for s in (query, reference))
+    radii, with_wks = STARTS[plain.facts["start"]]
+    here, there = (_described(s, basis, radii, with_wks) for s, basis in ((query, left), (reference, right)))
+    nearest = soft_map_from_descriptors(here, there).query_to_reference
+    np.testing.assert_array_equal(plain.query_to_reference, nearest)
+    assert "asked for" in plain.facts["chosen_because"]
+    assert match_without_network(query, reference, "fm").facts["method"] == "fm"

@@ -225,6 +225,34 @@ def test_decimated_sphere_is_closed_round_and_even():
         decimate(vertices, faces, len(vertices) + 1)
 
 
+def test_a_vertex_of_more_faces_than_any_table_is_expected_to_hold():
+    around, along = 100, 30
+    height, angle = np.meshgrid(
+        np.pi * np.arange(1, along) / along, 2 * np.pi * np.arange(around) / around, indexing="ij"
+    )
+    rows = np.stack([np.sin(height) * np.cos(angle), np.sin(height) * np.sin(angle), np.cos(height)], -1).reshape(-1, 3)
+    vertices = np.vstack([rows, [[0, 0, 1.0], [0, 0, -1.0]]])
+    here = np.arange(around)
+    right = (here + 1) % around
+    north, south = len(rows), len(rows) + 1
+    last = (along - 2) * around
+    faces = [
+        np.stack([np.full(around, north), here, right], 1),
+        np.stack([np.full(around, south), last + right, last + here], 1),
+    ]
+    for start in range(0, last, around):
+        below = start + around
+        faces += [
+            np.stack([start + here, below + here, below + right], 1),
+            np.stack([start + here, below + right, start + right], 1),
+        ]
+    faces = np.concatenate(faces).astype(np.int32)
+    assert np.bincount(faces.ravel()).max() == 100
+    kept, coarse = decimate(vertices, faces, 600)
+    assert len(kept) == 600
+    assert_closed_genus_zero(kept, coarse)
+
+
 def test_wanted_size_is_followed():
     vertices, faces = icosphere(4)
     kept, _ = decimate(vertices, faces, 500, size=np.where(vertices[:, 0] > 0, 0.5, 1.0))

@@ -55,6 +55,17 @@ def test_humans_are_split_by_subject_and_labelled_with_themselves() -> None:
     assert data.select("0").samples[0].name == "human_00_00"
 
 
+def test_a_folder_named_like_the_built_in_humans_is_not_passed_over(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "humans").mkdir()
+    save(grid(6), tmp_path / "humans" / "a.ply")
+    for word in ("humans", "humans+cuts"):
+        with pytest.raises(InputError, match=r"write \./humans for the folder"):
+            open_dataset(word)
+    for folder in ("./humans", Path("humans")):
+        assert [s.name for s in open_dataset(folder)] == ["a"]
+
+
 def test_remeshed_copies_have_truth_on_the_surface_they_copy() -> None:
     data = open_dataset("humans+remeshed")
     humans = builtin_humans()

@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analytic import permuted
+from analytic import bumpy, permuted
 
 from acnn.cli import main
 from acnn.datasets import builtin_humans
 from acnn.datasets.remesh import remesh
 from acnn.errors import InputError
-from acnn.pipeline.match import match_pair, match_shape
+from acnn.pipeline.match import PairMatch, match_pair, match_shape
 from acnn.pipeline.run import MODELS, open_run, shipped_models
 from acnn.shapes import Mesh, PointCloud, save
-from acnn.surface import vertex_normals
+from acnn.surface import surface_of, vertex_normals
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -84,6 +84,49 @@ def test_descriptors_alone_on_request(tmp_path, capsys):
     found = match_pair(mesh, mesh, None)
     assert found.facts["route"] == "descriptors"
     assert found.through is None
+
+
+def test_descriptors_are_refined_as_asked_for(tmp_path, capsys):
+    save(bumpy(2), tmp_path / "a.ply")
+    arguments = ["match", str(tmp_path / "a.ply"), str(tmp_path / "a.ply"), "--model", "none", "--json"]
+    for method in ("none", "zoomout"):
+        assert main([*arguments, "--refine", method, "--out", str(tmp_path / method)]) == 0
+        assert json.loads(capsys.readouterr().out)["refinement"]["method"] == method
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Two small files, and no matching at all."""
+    save(bumpy(1), tmp_path / "a.ply")
+    save(PointCloud(bumpy(1).vertices), tmp_path / "cloud.ply")
+    monkeypatch.setattr("acnn.pipeline.match_files.match_pair", None)
+    return tmp_path
+
+
+def test_a_result_that_cannot_be_written_is_told_before_the_work(small, capsys):
+    taken = small / "taken"
+    taken.write_text("a file")
+    arguments = ["match", str(small / "a.ply"), str(small / "a.ply"), "--model", "none", "--out", str(taken)]
+    assert main(arguments) == 2
+    assert str(taken) in capsys.readouterr().err
+    assert taken.read_text() == "a file"
+
+
+def test_places_in_triangles_of_a_cloud_are_refused_before_the_work(small, capsys):
+    arguments = ["match", str(small / "a.ply"), str(small / "cloud.ply"), "--model", "none", "--barycentric"]
+    assert main([*arguments, "--out", str(small / "r")]) == 2
+    assert "cloud" in capsys.readouterr().err
+    a, b = surface_of(bumpy(1)), surface_of(PointCloud(bumpy(1).vertices))
+    n = len(a.vertices)
+    with pytest.raises(InputError, match="cloud"):
+        _ = PairMatch(a, b, np.arange(n, dtype=np.int32), np.ones(n), None, {}).places
+
+
+def test_a_cache_that_cannot_be_used_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(InputError, match=r"file/cache.*ACNN_CACHE"):
+        match_shape(bumpy(1), open_run("humans"), refinement="none")
 
 
 def test_a_cloud_of_a_file_is_matched_and_colored(tmp_path):

@@ -205,3 +205,24 @@ def test_what_does_not_fit_is_told(pair):
         transfer_files(
             folder / "a_to_b.txt", folder / "b.ply", folder / "a.off", folder / "o.txt", "labels", folder / "short.txt"
         )
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.bool_, np.uint64])
+def test_labels_of_other_whole_numbers(pair, kind):
+    folder, b, _, a_to_b = pair
+    labels = np.random.default_rng(0).integers(0, 2, len(b.vertices)).astype(kind)
+    np.save(folder / "labels.npy", labels)
+    files = [folder / name for name in ("a_to_b.txt", "b.ply", "a.off", "o.npy")]
+    transfer_files(*files, "labels", folder / "labels.npy")
+    np.testing.assert_array_equal(np.load(folder / "o.npy"), np.append(-1, labels[a_to_b[1:]].astype(int)))
+
+
+def test_numbers_too_large_are_told(pair):
+    folder, b, _, _ = pair
+    files = [folder / name for name in ("a_to_b.txt", "b.ply", "a.off", "o.txt")]
+    (folder / "marks.txt").write_text("nose 3\nchin 99999999999999999999\n")
+    with pytest.raises(InputError, match="line 2 names vertex 9999"):
+        transfer_files(*files, "landmarks", folder / "marks.txt")
+    np.save(folder / "labels.npy", np.full(len(b.vertices), 2**63, np.uint64))
+    with pytest.raises(InputError, match="below"):
+        transfer_files(*files, "labels", folder / "labels.npy")

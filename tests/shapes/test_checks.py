@@ -112,6 +112,20 @@ def test_coordinates_that_are_not_finite(tmp_path: Path, value: float) -> None:
     np.testing.assert_array_equal(cloud.source.to_file, [0, 1, 2, 3, 4, 6, 7])
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e250])
+def test_a_loose_vertex_far_away_or_nowhere_changes_no_fact(tmp_path: Path, value: float) -> None:
+    loose = np.vstack([CUBE + [0, 0, 3], [[value, 0, 3]] * 2, [[0, 0, 0]]])
+    path = written(tmp_path, loose, CUBE_FACES)
+    sound = describe(load(written(tmp_path, CUBE + [0, 0, 3], CUBE_FACES, "sound.off")))
+    for repair in (False, True):
+        mesh = load(path, repair=repair)
+        found = {"not-finite": 2} if not np.isfinite(value) else {"coincident-vertices": 1}
+        assert kinds(mesh) == found | {"unreferenced-vertices": 3}
+        facts = describe(mesh)
+        for name in ("bounding_box", "extent", "area", "volume", "mean_edge", "smallest_angle", "obtuse_share"):
+            assert facts[name] == sound[name], name
+
+
 def test_absurd_coordinates_are_refused(tmp_path: Path) -> None:
     vertices = CUBE.copy()
     vertices[3, 0] = 1e250

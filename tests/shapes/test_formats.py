@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from acnn.errors import InputError
-from acnn.shapes import Mesh, PointCloud, Texture, load, save
+from acnn.shapes import Mesh, PointCloud, Texture, describe, load, save
 
 
 def octahedron() -> tuple[np.ndarray, np.ndarray]:
@@ -172,9 +172,9 @@ def test_gltf_transforms_mirror_and_outside_file(tmp_path: Path) -> None:
     document["nodes"] = [{"children": [1]}, {"mesh": 0, "scale": [-2, 1, 1], "translation": [5, 0, 0]}]
     (tmp_path / "a.gltf").write_text(json.dumps(document))
     mesh = load(tmp_path / "a.gltf")
-    # The mirrored coordinates stay; the faces are turned so that the outside is outside.
+    # The mirrored coordinates stay; the reader turns the faces, so that the outside is outside.
     np.testing.assert_array_equal(mesh.vertices[:, 0], 5 - 2 * octahedron()[0][:, 0])
-    assert [f.kind for f in mesh.source.findings] == ["inside-out"]
+    assert mesh.source.findings == ()
     secret = tmp_path / "secret.bin"
     secret.write_bytes(glb[28 + length :])
     (tmp_path / "inner").mkdir()
@@ -191,6 +191,106 @@ def test_gltf_transforms_mirror_and_outside_file(tmp_path: Path) -> None:
         (tmp_path / "inner" / "a.gltf").write_text(json.dumps(document))
         with pytest.raises(InputError, match="same folder"):
             load(tmp_path / "inner" / "a.gltf")
+
+
+def test_a_gltf_half_and_its_mirror_image_are_stitched(tmp_path: Path) -> None:
+    vertices, faces = octahedron()
+    half = faces[(faces != 1).all(axis=1)]
+    uv = np.random.default_rng(0).random((6, 2)).astype(np.float32).astype(float)
+    save(Mesh(vertices, half, texture=Texture(uv, half)), tmp_path / "a.glb")
+    glb = (tmp_path / "a.glb").read_bytes()
+    length = int.from_bytes(glb[12:16], "little")
+    document = json.loads(glb[20 : 20 + length])
+    (tmp_path / "a b.bin").write_bytes(glb[28 + length :])
+    document["buffers"][0]["uri"] = "a%20b.bin"
+    document["nodes"] = [{"mesh": 0}, {"mesh": 0, "scale": [-1, 1, 1]}]
+    document["scenes"] = [{"nodes": [0, 1]}]
+    (tmp_path / "a.gltf").write_text(json.dumps(document))
+    mesh = load(tmp_path / "a.gltf")
+    facts = describe(mesh)
+    assert (facts["closed"], facts["components"], len(mesh.vertices)) == (True, 1, 6)
+    assert facts["volume"] == pytest.approx(4 / 3)
+    corners, places = mesh.texture.uv[mesh.texture.uv_faces], mesh.vertices[mesh.faces]
+    for corner, place in zip(corners.reshape(-1, 2), np.abs(places).reshape(-1, 3), strict=True):
+        wanted = uv[(np.abs(vertices) == place).all(axis=1)]
+        assert np.abs(wanted - corner).sum(axis=1).min() < 1e-6
+
+
+def test_pictures_are_found_by_the_names_that_files_give_them(tmp_path: Path) -> None:
+    mesh = textured()
+    for name in ("körper.ply", "körper.obj", "a#1.obj", "a%201.obj", "a%201.ply"):
+        save(mesh, tmp_path / name)
+        back = load(tmp_path / name)
+        assert back.source.findings == (), name
+        np.testing.assert_array_equal(back.texture.image, mesh.texture.image)
+    old = (tmp_path / "körper.ply").read_bytes().replace("körper".encode(), "körper".encode("latin-1"))
+    (tmp_path / "old.ply").write_bytes(old)
+    assert load(tmp_path / "old.ply").texture.image is not None
+
+
+def test_obj_comments(tmp_path: Path) -> None:
+    save(textured(), tmp_path / "a.obj")
+    text = (tmp_path / "a.obj").read_text().replace("mtllib a.mtl", "mtllib a.mtl # beside it").replace("\nf", "# x\nf")
+    (tmp_path / "b.obj").write_text("#by hand\n" + text)
+    mesh = load(tmp_path / "b.obj")
+    assert mesh.source.findings == ()
+    np.testing.assert_array_equal(mesh.faces, octahedron()[1])
+    assert mesh.texture.image is not None
+
+
+@pytest.mark.parametrize(
+    ("further", "color", "left_out"),
+    [
+        ([[145, 10, 20, 30], [12, 10, 20, 30]], [10, 20, 30], "column 4"),
+        ([[-900, 10, 20, 255], [12, 10, 20, 255]], [10, 20, 255], "column 4"),
+        ([[145, 255, 255, 255], [12, 255, 255, 255]], [255, 255, 255], "column 4"),
+        ([[10, 20, 30, 255], [40, 20, 30, 255]], [10, 20, 30], "columns 7"),
+        ([[10, 20, 30, 0.5], [40, 20, 30, 0.25]], [10, 20, 30], "columns 7"),
+    ],
+)
+def test_seven_columns_hold_an_intensity_or_something_after_the_color(
+    tmp_path: Path, further: list, color: list[int], left_out: str
+) -> None:
+    rows = [f"{i} 0.5 {i * i} " + " ".join(map(str, row)) for i, row in enumerate(further)]
+    (tmp_path / "a.pts").write_text("\n".join(["2", *rows]) + "\n")
+    cloud = load(tmp_path / "a.pts")
+    np.testing.assert_array_equal(cloud.colors[0], [*color, 255])
+    assert cloud.normals is None
+    assert left_out in cloud.source.findings[0].text
+
+
+def test_seven_columns_with_a_normal_keep_it(tmp_path: Path) -> None:
+    (tmp_path / "a.xyz").write_text("0 0 0 0 0 1 7\n1 0 0 0 0 1 8\n0 1 0 0 0 1 9\n")
+    cloud = load(tmp_path / "a.xyz")
+    np.testing.assert_array_equal(cloud.normals, [[0, 0, 1]] * 3)
+    assert cloud.colors is None
+
+
+@pytest.mark.parametrize("order", ["ascii", "binary_little_endian", "binary_big_endian"])
+@pytest.mark.parametrize(
+    ("kind", "alpha", "rows", "wanted"),
+    [
+        ("ushort", "uchar", [[0, 32768, 65535, 255], [257, 2570, 1, 64]], [[0, 128, 255, 255], [1, 10, 0, 64]]),
+        ("short", "ushort", [[0, 16384, 32767, 65535], [0, 0, 0, 0]], [[0, 128, 255, 255], [0, 0, 0, 0]]),
+        ("int", "int", [[0, 100, 255, 255], [1, 2, 3, 255]], [[0, 100, 255, 255], [1, 2, 3, 255]]),
+        ("uint", "uchar", [[0, 32768, 65535, 255], [0, 0, 0, 9]], [[0, 128, 255, 255], [0, 0, 0, 9]]),
+        ("uint", "uchar", [[0, 2**31, 2**32 - 1, 255], [0, 0, 0, 9]], [[0, 128, 255, 255], [0, 0, 0, 9]]),
+        ("float", "uchar", [[0, 0.5, 1, 255], [0, 0, 0, 9]], [[0, 128, 255, 255], [0, 0, 0, 9]]),
+    ],
+)
+def test_ply_colors_of_other_types(tmp_path: Path, order: str, kind: str, alpha: str, rows: list, wanted: list) -> None:
+    channels = {"red": kind, "green": kind, "blue": kind, "alpha": alpha}
+    header = ["ply", f"format {order} 1.0", "element vertex 2", *(f"property float {axis}" for axis in "xyz")]
+    header += [*(f"property {of} {name}" for name, of in channels.items()), "end_header\n"]
+    if order == "ascii":
+        body = "".join(f"{i} 0 0 {' '.join(map(str, row))}\n" for i, row in enumerate(rows)).encode()
+    else:
+        types = {"uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4", "float": "f4"}
+        e = ">" if "big" in order else "<"
+        dtype = [(axis, e + "f4") for axis in "xyz"] + [(name, e + types[of]) for name, of in channels.items()]
+        body = np.array([(i, 0, 0, *row) for i, row in enumerate(rows)], dtype).tobytes()
+    (tmp_path / "a.ply").write_bytes("\n".join(header).encode() + body)
+    np.testing.assert_array_equal(load(tmp_path / "a.ply").colors, wanted)
 
 
 def test_pickled_npy_is_refused(tmp_path: Path) -> None:

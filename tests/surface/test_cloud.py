@@ -1,11 +1,12 @@
 import numpy as np
 import pytest
-from analytic import grid, sphere, subdivided, torus
+from analytic import grid, random_sphere, sphere, subdivided, torus
 
 from acnn.datasets import builtin_human
 from acnn.errors import InputError
 from acnn.shapes import PointCloud
 from acnn.surface import eigenpairs, principal_frames, stiffness, surface_of, vertex_normals
+from acnn.surface.cloud import quadric_tensors
 
 
 def spectra(mesh, **cloud):
@@ -49,6 +50,26 @@ def test_an_open_cloud_ends_where_its_points_end():
     mesh = grid(15, jitter=0.1)
     surface = surface_of(PointCloud(mesh.vertices, np.tile([0.0, 0.0, 1.0], (225, 1))), unit=1.0)
     assert surface.vertex_areas.sum() == pytest.approx(14**2, rel=0.02)
+
+
+def test_clouds_on_regular_grids_keep_their_area():
+    flat = grid(15)
+    surface = surface_of(PointCloud(flat.vertices, np.tile([0.0, 0.0, 1.0], (225, 1))), unit=1.0)
+    assert surface.vertex_areas.sum() == pytest.approx(14**2, rel=0.02)
+    angle, height = np.meshgrid(np.arange(48) * np.pi / 24, np.arange(30) * np.pi / 24)
+    normals = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1).reshape(-1, 3)
+    tube = surface_of(PointCloud(normals + height.reshape(-1, 1) * [0, 0, 1.0], normals), unit=1.0)
+    assert tube.vertex_areas.sum() == pytest.approx(2 * np.pi * 29 * np.pi / 24, rel=0.06)
+
+
+def test_curvature_of_noisy_clouds_gets_steadier_with_density():
+    spread = []
+    for n in (1000, 6000):
+        normals = random_sphere(n, 0).vertices
+        radii = 1 + 0.01 * np.random.default_rng(1).standard_normal((n, 1))
+        surface = surface_of(PointCloud(normals * radii, normals), unit=1.0)
+        spread.append(np.einsum("ijj->i", quadric_tensors(surface, 0.2)).std() / 2)
+    assert spread[1] < 0.6 * spread[0]
 
 
 def test_too_few_or_coinciding_points_are_refused():

@@ -99,3 +99,19 @@ def test_eigenpairs_survive_slivers_and_several_components():
     values, functions = eigenpairs(stiffness(surface), surface.vertex_areas, 12)
     assert np.isfinite(functions).all()
     assert values[1] < 1e-3 * values[2]
+
+
+def test_eigenpairs_of_a_shape_with_more_components_than_pairs():
+    big, ball = sphere(3), sphere(0)
+    balls = [ball.vertices * 0.02 + [2.0 + 0.1 * i, 0.0, 0.0] for i in range(30)]
+    faces = [ball.faces + len(big.vertices) + i * len(ball.vertices) for i in range(30)]
+    surface = surface_of(Mesh(np.concatenate([big.vertices, *balls]), np.concatenate([big.faces, *faces])))
+    matrix, mass = stiffness(surface), surface.vertex_areas
+    for k in (31, 20):
+        values, functions = eigenpairs(matrix, mass, k)
+        assert np.abs(values).max() < 1e-12
+        assert np.abs(functions.T @ (mass[:, None] * functions) - np.eye(k)).max() < 1e-12
+        assert np.abs(matrix @ functions).max() < 1e-9
+        assert np.ptp(functions[: len(big.vertices)], axis=0).max() < 1e-12  # the largest component comes first
+        assert functions[0, 0] > 0
+    assert eigenpairs(matrix, mass, 32)[0][31] > 1e-6

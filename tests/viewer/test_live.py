@@ -1,6 +1,7 @@
 """The live viewer: what its panels show, and that it works in a browser."""
 
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -145,6 +146,18 @@ def test_files_without_a_run_are_shown_as_they_are(tmp_path):
     data, failures = collect_view([tmp_path / "a.ply", tmp_path / "b.obj"], cache=False)
     assert (failures, data.map_names, [s.name for s in data.shapes]) == ([], (), ["a.ply", "b.obj"])
     assert live.quantities(data) == ("kernel at the pick", "plain")
+
+
+def test_kernels_of_files_are_in_the_unit_of_their_match(tmp_path, monkeypatch):
+    from acnn.pipeline.run import open_run
+
+    save(bumpy(2), tmp_path / "a.ply")
+    run = open_run("humans")
+    in_parts = replace(run, facts={**run.facts, "unit": 0.02})
+    monkeypatch.setattr("acnn.pipeline.run.open_run", lambda _: in_parts)
+    data, _ = collect_view([tmp_path / "a.ply"], tmp_path, refinement="none", cache=False)
+    (shape,) = data.shapes
+    assert shape.unit == shape.surface.unit == 0.02
 
 
 def differs(before, after):

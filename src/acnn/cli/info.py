@@ -9,9 +9,6 @@ import typer
 
 from acnn.cli.app import Output, command
 
-MANY = 1000
-"""Points above which a cloud is not tried out."""
-
 
 @command
 def info(
@@ -21,33 +18,20 @@ def info(
     kind: Annotated[str | None, typer.Option(metavar="mesh|cloud", help="Insist on one kind.")] = None,
 ) -> None:
     """Show what a file holds, what is wrong with it, and what repair would do; with --repair, do it."""
-    from acnn.shapes import PointCloud, describe, load, save
+    from acnn.pipeline.describe_shape import describe_shape
+    from acnn.shapes import load, save
     from acnn.shapes.formats.files import make_folder
     from acnn.shapes.saving import format_to_write
 
     insisted: Literal["mesh", "cloud"] | None = kind  # type: ignore[assignment]  # load checks it
     loaded = load(shape, kind=insisted, repair=repair is not None)
-    facts = describe(loaded)
-    if isinstance(loaded, PointCloud) and not _has_surface(loaded):
-        text = f"no surface can be made of its {len(loaded.vertices)} points, so it cannot be matched: use more points"
-        facts["findings"].append({"kind": "no-surface", "count": 1, "text": text, "repaired": False})
+    facts = describe_shape(loaded)
     if repair is not None:
         format_to_write(loaded, repair)
         make_folder(repair)
         lost = save(loaded, repair)
         facts |= {"repaired_to": str(repair), "left_out_by_format": list(lost)}
     out.result(facts, human=_text)
-
-
-def _has_surface(cloud: Any) -> bool:
-    """Whether anything can be computed on a cloud; one of very many points is believed to have a surface."""
-    from acnn.errors import InputError
-    from acnn.surface import surface_of
-
-    try:
-        return len(cloud.vertices) > MANY or surface_of(cloud, unit=1.0) is not None
-    except InputError:
-        return False
 
 
 def _text(facts: dict[str, Any]) -> str:

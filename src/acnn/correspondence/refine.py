@@ -132,7 +132,10 @@ def suitable_method(query: Surface, reference: Surface) -> tuple[RefineMethod, s
     """`pfm` for a query that is a part of the reference, else `zoomout`; and why, in words.
 
     A part has a border that the reference has not, and less area; both must be in the same unit for that to show.
+    A cloud is taken for whole, since its borders are not known: ask for `pfm` where it is a part.
     """
+    if query.is_cloud:
+        return "zoomout", "the query is a cloud, whose borders are not known"
     share = float(query.vertex_areas.sum() / reference.vertex_areas.sum())
     lengths = [_border_length(surface) for surface in (query, reference)]
     if not lengths[0] > 2.0 * lengths[1]:
@@ -144,6 +147,8 @@ def suitable_method(query: Surface, reference: Surface) -> tuple[RefineMethod, s
 
 def _border_length(surface: Surface) -> float:
     """Length of all borders over the root of the area; 0 for a cloud, where they are not known."""
+    if surface.is_cloud:
+        return 0.0
     edges, sides = edges_with_faces(surface.faces)
     ends = surface.vertices[edges[sides[:, 1] < 0]]
     length = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).sum()

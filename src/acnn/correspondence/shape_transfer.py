@@ -28,7 +28,7 @@ def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothi
     - smoothing: wave length, in mean edges of the reference, below which X is smoothed; None is 4 for matches at
       vertices, which are off by up to half an edge, and 1 for exact places
 
-    Raises InputError where the reference is no mesh.
+    Raises InputError where the reference is no mesh, or nothing is matched to one of its components.
     """
     import scipy.sparse as sp
     from scipy.sparse.linalg import splu
@@ -37,6 +37,7 @@ def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothi
 
     if not isinstance(reference, Mesh):
         raise InputError("The shape whose triangles are moved must be a mesh, not a point cloud.")
+    _check_components(reference, places)
     surface = surface_of(reference)
     n, m = len(query.vertices), len(reference.vertices)
     rows = np.repeat(np.arange(n), 3)
@@ -48,7 +49,7 @@ def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothi
         smoothing = 4.0 if np.mean(places.weights.max(axis=1) > 0.999) > 0.9 else 1.0
     length = surface.mean_edge * max(smoothing, 0.1) / (2 * np.pi)
     normal = match.T @ match + length**4 / surface.vertex_areas.mean() * bending
-    # A component that nothing matches would have no place at all.
+    # A component that hardly anything matches would have no certain place.
     normal = (normal + 1e-9 * sp.eye_array(m)).tocsc()
     centre = query.vertices.mean(axis=0)
     moved = splu(normal).solve(np.asarray(match.T @ (query.vertices - centre))) + centre
@@ -56,3 +57,21 @@ def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothi
         return moved
     on_surface = ClosestPoints(query.vertices, query.faces)(moved)
     return on_surface.of_corners(query.vertices[query.faces])
+
+
+def _check_components(reference: Mesh, places: SurfacePoints) -> None:
+    """Raise InputError where nothing is matched to a component of the reference: it has no place on the query."""
+    import scipy.sparse as sp
+    from scipy.sparse.csgraph import connected_components
+
+    m = len(reference.vertices)
+    start, end = reference.faces.ravel(), np.roll(reference.faces, 1, axis=1).ravel()
+    count, component = connected_components(sp.coo_array((np.ones(len(start)), (start, end)), shape=(m, m)), False)
+    lost = np.setdiff1d(np.arange(count), component[reference.faces[places.faces][places.weights > 0]])
+    if len(lost):
+        members = np.flatnonzero(component == lost[0])
+        more = f", and {len(lost) - 1} more like it" if len(lost) > 1 else ""
+        raise InputError(
+            f"Nothing is matched to a separate piece of the shape to be moved ({len(members)} vertices, the first as "
+            f"loaded is {members[0]}{more}), so it has no place on the other. Remove it, and match again."
+        )

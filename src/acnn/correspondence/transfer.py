@@ -59,7 +59,7 @@ def landmarks_on_query(
     """(k,) query vertices for landmarks given as reference vertices: the map followed backwards.
 
     The query vertex whose match is nearest to the landmark along the reference is taken; of several, the one nearest
-    to their mean.
+    to their mean. Where nothing matches the landmark's component, the straight-line nearest is taken.
 
     Parameters
     - landmarks: (k,) reference vertices
@@ -80,6 +80,8 @@ def landmarks_on_query(
         at = np.flatnonzero(matched == landmark)
         if not len(at) and solver is not None:
             distance = solver.distances_from([int(landmark)])[0][matched]
+            if not np.isfinite(distance.min()):
+                distance = np.linalg.norm(reference.vertices[matched] - reference.vertices[landmark], axis=1)
             at = np.flatnonzero(distance <= distance.min())
         middle = query[at].mean(axis=0)
         found[i] = at[np.linalg.norm(query[at] - middle, axis=1).argmin()]

@@ -11,7 +11,7 @@ import numpy as np
 from acnn.correspondence.basis import SpectralBasis, basis_of
 from acnn.correspondence.distortion import vertex_distortions
 from acnn.correspondence.partial_map import soft_map_from_descriptors
-from acnn.correspondence.refine import Refined, refine, suitable_method
+from acnn.correspondence.refine import Refined, RefineMethod, refine, suitable_method
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.surface import Surface
 
@@ -45,6 +45,7 @@ class UnlearnedMatch:
 def match_without_network(
     query: Surface,
     reference: Surface,
+    refinement: RefineMethod = "auto",
     *,
     query_basis: SpectralBasis | None = None,
     reference_basis: SpectralBasis | None = None,
@@ -58,12 +59,16 @@ def match_without_network(
     right are told apart by SHOT alone, which knows on which side of a surface it is.
 
     - query, reference: mesh or cloud, in run units, a part in the unit of the whole
+    - refinement: as for `refine`; `auto` is as above, `none` leaves the nearest descriptors
     - query_basis, reference_basis: from `basis_of`, where they are known already
     - progress: called with (done, in all)
     """
     left = query_basis if query_basis is not None else basis_of(query, _size(query))
     right = reference_basis if reference_basis is not None else basis_of(reference, _size(reference))
-    method, why = suitable_method(query, reference)
+    method: RefineMethod = refinement
+    why = "no refinement was asked for" if method == "none" else f"{method} was asked for"
+    if method == "auto":
+        method, why = suitable_method(query, reference)
     found: dict[str, tuple[FloatArray, Refined]] = {}
     for done, (name, (radii, with_wks)) in enumerate(STARTS.items()):
         if progress:

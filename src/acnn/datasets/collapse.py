@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from acnn.errors import InputError
 
-_RING = 64  # most faces around a vertex while collapsing; a vertex at the limit takes no more
+_RING = 64  # most faces around a vertex while collapsing, where none has more; at the limit it takes no more
 
 
 def decimate(
@@ -52,7 +52,8 @@ def decimate(
     corners = points[triangles]
     area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum()
     edge = math.sqrt(area / count * 2 / math.sqrt(3))
-    alive, coarse, left = _collapse(points, triangles, sizes * edge, factors, edge, count)
+    most = max(_RING, int(np.bincount(triangles.ravel(), minlength=1).max()))
+    alive, coarse, left = _collapse(points, triangles, sizes * edge, factors, edge, count, most)
     if left > count:
         raise InputError(f"Edge collapse stopped at {left} vertices instead of {count}: ask for more vertices.")
     coarse = _flip(points, coarse)
@@ -158,12 +159,12 @@ def _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):  # t
 
 
 @njit(cache=True)  # type: ignore[misc,unused-ignore]
-def _collapse(p, given, size, noise, tolerance, count):  # type: ignore[no-untyped-def]
+def _collapse(p, given, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
     n, m = len(p), len(given)
     faces = given.copy()
     live_face = np.ones(m, np.bool_)
     alive = np.ones(n, np.bool_)
-    around = np.full((n, _RING), -1, np.int32)
+    around = np.full((n, most), -1, np.int32)
     counts = np.zeros(n, np.int32)
     quadric = np.zeros((n, 10))
     for f in range(m):
@@ -182,7 +183,7 @@ def _collapse(p, given, size, noise, tolerance, count):  # type: ignore[no-untyp
                     quadric[v, at] += row[i] * row[j] / 3.0
                     at += 1
     version = np.zeros(n, np.int64)
-    ring_u, ring_v = np.empty(2 * _RING, np.int32), np.empty(2 * _RING, np.int32)
+    ring_u, ring_v = np.empty(2 * most, np.int32), np.empty(2 * most, np.int32)
     left = n
     # a second and third pass take what the strict rules refused
     for attempt in range(4):
@@ -201,7 +202,7 @@ def _collapse(p, given, size, noise, tolerance, count):  # type: ignore[no-untyp
             _, u, v, version_u, version_v = heapq.heappop(heap)
             if version_u != version[u] or version_v != version[v] or not alive[u] or not alive[v]:
                 continue
-            if counts[u] + counts[v] >= _RING:
+            if counts[u] + counts[v] >= most:
                 continue
             if not _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):
                 continue

@@ -43,8 +43,13 @@ def open_dataset(where: str | os.PathLike[str]) -> Dataset:
     text = os.fspath(where)
     if not Path(text).exists() and (made := _open_made(text)):
         return made
-    if text == "humans":
+    if text == "humans" and not Path(text).is_dir():
         return humans_dataset()
+    if where == "humans":  # a Path is never equal to a word: it means the folder
+        raise InputError(
+            "'humans' is the built-in dataset, but there is a folder of that name here as well: write ./humans for the "
+            "folder, or go to another folder for the built-in one."
+        )
     root = Path(text).expanduser()
     if root.is_dir():
         return _open_folder(root)

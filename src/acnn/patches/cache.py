@@ -25,6 +25,9 @@ from acnn.surface.rows import Progress
 VERSION = 2
 """To be raised whenever the same settings give other operators than before."""
 
+CLOUD_VERSION = 2
+"""The same for what changes with point clouds only, descriptors included."""
+
 _ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")
 
 
@@ -65,6 +68,7 @@ def patch_key(shape: Shape, settings: PatchSettings, unit: float | None) -> str:
     """Hash of all that a patch operator depends on."""
     digest = hashlib.blake2b(digest_size=20)
     about = {"version": VERSION, "settings": settings.as_dict(), "unit": unit, "kind": type(shape).__name__}
+    about |= {} if isinstance(shape, Mesh) else {"clouds": CLOUD_VERSION}
     digest.update(json.dumps(about, sort_keys=True).encode())
     second = shape.faces if isinstance(shape, Mesh) else shape.normals
     for array in (shape.vertices, second):

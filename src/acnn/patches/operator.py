@@ -24,7 +24,7 @@ class PatchOperator:
     scale, then vertex, each summing to 1:
 
     - start: (angles * narrow * n + 1,) int64
-    - vertices: (entries,) uint16, or int32 from 65,536 vertices on; ascending within a row
+    - vertices: (entries,) uint16, or int32 above 65,536 vertices; ascending within a row
     - values: (entries,) float16
 
     Wide scales, (D f)(theta, t) = Phi exp(-t Lambda) Phi^T S f for the angle's own eigenpairs:

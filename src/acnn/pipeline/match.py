@@ -11,11 +11,12 @@ import numpy as np
 
 from acnn.correspondence import SoftMap, basis_of, reference_to_target_from, refine
 from acnn.correspondence.distortion import vertex_distortions
-from acnn.correspondence.refine import EIGENFUNCTIONS, known_method, suitable_method
+from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, suitable_method
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.correspondence.unlearned import match_without_network
 from acnn.descriptors.settings import describe_surface
-from acnn.patches import build_patches, cached_patches
+from acnn.errors import InputError
+from acnn.pipeline.patches import make_patches
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
@@ -83,7 +84,12 @@ class PairMatch:
 
     @cached_property
     def places(self) -> SurfacePoints:
-        """The map between vertices: for each vertex of A a point of a triangle of B (`subvertex_map`)."""
+        """The map between vertices: for each vertex of A a point of a triangle of B (`subvertex_map`).
+
+        Raises InputError where B is a cloud.
+        """
+        if self.b.is_cloud:
+            raise InputError("B is a point cloud, so that no point can lie inside a triangle of it. Use a mesh as B.")
         return subvertex_map(self.a_to_b, self.a, self.b)
 
 
@@ -112,8 +118,7 @@ def match_shape(
     method = known_method(refinement)
     run.check_triangulation(shape)
     unit = unit if unit is not None else run.facts.get("unit")
-    make = cached_patches if cache else build_patches
-    patches = make(shape, run.config.patches, unit=unit, progress=progress)
+    patches = make_patches(shape, run.config.patches, unit=unit, cache=cache, progress=progress)
     surface = surface_of(shape, patches.unit)
     described = describe_surface(surface, run.config.descriptors, shape=shape)
     soft = run.soft_map(described, patches, k=CANDIDATES)
@@ -149,7 +154,7 @@ def match_pair(
     - cache: whether operators are looked for and kept in the cache
     - progress: called with (done, in all)
     """
-    known_method(refinement)
+    method = known_method(refinement)
     run = open_run(model) if isinstance(model, Path | str) else model
     learned = run.facts.get("unit") if run is not None else None
     there = surface_of(b, learned)
@@ -162,7 +167,7 @@ def match_pair(
     here = surface_of(a, unit)
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}}
     if run is None:
-        return _by_descriptors(here, there, "no network was asked for", facts, progress)
+        return _by_descriptors(here, there, method, "no network was asked for", facts, progress)
     found = _through(a, b, run, refinement, here.unit, cache, progress, facts)
     sure = min(found.facts["mean_confidence"], found.facts["target_mean_confidence"])
     change = found.facts["distortion"]
@@ -172,7 +177,7 @@ def match_pair(
     if change > TORN:
         factor = 1.0
         doubt = f"the network '{run.name}' tears these shapes (lengths change by {change:.0%})"
-    other = _by_descriptors(found.a, found.b, f"{doubt}, and descriptors keep lengths better", facts, progress)
+    other = _by_descriptors(found.a, found.b, method, f"{doubt}, and descriptors keep lengths better", facts, progress)
     if other.facts["distortion"] <= factor * change:
         return other
     found.facts["why"] = f"{doubt}, but descriptors do not keep lengths better"
@@ -216,8 +221,10 @@ def _through(
     return PairMatch(first.surface, second.surface, matched, confidence, (whole[matched], whole), facts)
 
 
-def _by_descriptors(a: Surface, b: Surface, why: str, facts: dict[str, Any], progress: Progress | None) -> PairMatch:
-    found = match_without_network(a, b, progress=progress)
+def _by_descriptors(
+    a: Surface, b: Surface, method: RefineMethod, why: str, facts: dict[str, Any], progress: Progress | None
+) -> PairMatch:
+    found = match_without_network(a, b, method, progress=progress)
     confidence = float(found.confidence.mean())
     facts = facts | {
         "route": "descriptors",

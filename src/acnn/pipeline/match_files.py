@@ -18,7 +18,7 @@ from acnn.pipeline.match import TORN, match_pair, match_shape
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.coloring import position_bytes
-from acnn.shapes.formats.files import write_whole
+from acnn.shapes.formats.files import make_folder, write_whole
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
 from acnn.surface.rows import Progress
@@ -78,13 +78,19 @@ def match_files(
     `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`).
 
     Returns facts about the match; `notices` is what a user should know before trusting it.
+
+    Raises InputError, before any work, where `out` cannot be a folder or the target of `barycentric` is a cloud.
     """
     shape = load(a)
     target = load(b) if b is not None else None
     arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
+    if target is None and model is None:
+        raise InputError("Without a network there is no reference: give a second shape to match to.")
+    if barycentric and target is not None and not isinstance(target, Mesh):
+        raise InputError(f"{b}: a point cloud has no triangles for points to lie in. Leave out --barycentric.")
+    make_folder(out / "map.npz")
     if target is None:
-        if model is None:
-            raise InputError("Without a network there is no reference: give a second shape to match to.")
+        assert model is not None
         run = model if isinstance(model, Run) else open_run(model)
         alone = match_shape(shape, run, **arguments)
         goal: Shape = run.reference
@@ -105,7 +111,6 @@ def match_files(
         points = subvertex_map(matched, here, there)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
     arrays |= {"a_fingerprint": fingerprint(shape), f"{label}_fingerprint": fingerprint(goal)}
-    out.mkdir(parents=True, exist_ok=True)
     colors = position_bytes(goal.vertices)
     _save_colored(goal, colors, out / label)
     _save_colored(shape, colors[matched], out / "a")

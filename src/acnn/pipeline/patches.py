@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 from pathlib import Path
 from typing import Any
 
+from acnn.array_files import full_disk
 from acnn.errors import InputError
-from acnn.patches import PatchSettings, build_patches, cached_patches, check_kernels, write_patches
+from acnn.patches import (
+    PatchOperator,
+    PatchSettings,
+    build_patches,
+    cached_patches,
+    check_kernels,
+    read_patches,
+    write_patches,
+)
 from acnn.patches.cache import cache_folder, patch_key
-from acnn.shapes import load
+from acnn.shapes import Shape, load
+from acnn.shapes.formats.files import make_folder
 from acnn.surface import surface_of
 from acnn.surface.rows import Progress
 
@@ -38,14 +47,20 @@ def patches_of_file(
 
     Returns the facts that `acnn patches --json` prints.
     """
+    import resource
+
     if check < 0:
         raise InputError(f"--check {check}: give the number of rows to compare, or leave it out.")
     chosen = PatchSettings(**{**settings, "scales": parse_scales(settings["scales"])})
     shape = load(path)
-    key = patch_key(shape, chosen, unit)
-    known = cache and (cache_folder() / f"patches-{key}.safetensors").exists()
-    make = cached_patches if cache else build_patches
-    operator = make(shape, chosen, unit=unit, progress=progress)
+    if out is not None:
+        if out.is_dir():
+            raise InputError(f"{out}: is a folder. Give the name of a file, such as {out / 'patches.safetensors'}.")
+        make_folder(out)
+    operator = _from_cache(shape, chosen, unit) if cache else None
+    known = operator is not None
+    if operator is None:
+        operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=progress)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1 << 20)
     facts: dict[str, Any] = {
         "shape": str(path),
@@ -65,9 +80,40 @@ def patches_of_file(
     return facts
 
 
+def make_patches(
+    shape: Shape, settings: PatchSettings, *, unit: float | None, cache: bool, progress: Progress | None = None
+) -> PatchOperator:
+    """The patch operator of a shape, through the cache (`cached_patches`) or not (`build_patches`).
+
+    Raises InputError where the cache's folder cannot be used.
+    """
+    if not cache:
+        return build_patches(shape, settings, unit=unit, progress=progress)
+    folder = cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return cached_patches(shape, settings, unit=unit, progress=progress)
+    except OSError as error:
+        if full_disk(error):
+            raise
+        raise InputError(
+            f"{folder}: this cache folder cannot be used ({error.strerror}). Name another in the environment variable "
+            "ACNN_CACHE, or use --no-cache."
+        ) from error
+
+
 def parse_scales(text: str) -> tuple[float, ...]:
     """Scales from text such as `3,6,12,24`."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InputError(f"Scales '{text}': give numbers separated by commas, such as 3,6,12,24.") from None
+
+
+def _from_cache(shape: Shape, settings: PatchSettings, unit: float | None) -> PatchOperator | None:
+    """The operator of a sound entry of the cache, or None."""
+    path = cache_folder() / f"patches-{patch_key(shape, settings, unit)}.safetensors"
+    try:
+        return read_patches(path)
+    except InputError:
+        return None

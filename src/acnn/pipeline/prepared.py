@@ -16,7 +16,7 @@ from acnn.datasets.collection import BarycentricTruth, Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
 from acnn.errors import InputError
 from acnn.patches.build import build_patches
-from acnn.patches.cache import patch_key, read_patches, write_patches
+from acnn.patches.cache import CLOUD_VERSION, patch_key, read_patches, write_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
 from acnn.shapes.shape import Mesh, Shape
@@ -109,6 +109,7 @@ def descriptor_key(shape: Shape, settings: DescriptorSettings, unit: float | Non
     """Hash of all that the descriptors of a shape depend on, the user's own array included."""
     digest = hashlib.blake2b(digest_size=20)
     about = {"version": VERSION, "settings": settings.as_dict(), "unit": unit, "kind": type(shape).__name__}
+    about |= {} if isinstance(shape, Mesh) else {"clouds": CLOUD_VERSION}
     digest.update(json.dumps(about, sort_keys=True).encode())
     arrays: list[NDArray[Any] | None] = [shape.vertices, shape.faces if isinstance(shape, Mesh) else shape.normals]
     if "file" in settings.kinds:

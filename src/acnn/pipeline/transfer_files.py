@@ -159,6 +159,10 @@ def _without_texture(shape: Shape) -> Shape:
 
 def _labels(pair: _Pair, values: NDArray[Any], path: Path) -> NDArray[Any]:
     """Rows for the vertices of A's file; between vertices of B, fractions are mixed and whole numbers are not."""
+    if values.dtype.kind in "ub":
+        if len(values) and values.max() > np.iinfo(np.int64).max:
+            raise InputError(f"{path}: holds {values.max()}; whole numbers must be below 2^63.")
+        values = values.astype(np.int64)
     here = values if pair.b.source is None else values[pair.b.source.to_file]
     unmatched = pair.map.vertices < 0
     if pair.map.places is not None and values.dtype.kind == "f" and isinstance(pair.b, Mesh):
@@ -210,6 +214,8 @@ def _read_landmarks(path: Path) -> tuple[list[str], NDArray[np.int64]]:
             raise InputError(
                 f"{path}: line {i + 1} is '{line[:60]}'; a vertex number is needed, after a name or alone."
             )
+        if len(last.lstrip("0")) > 18:
+            raise InputError(f"{path}: line {i + 1} names vertex {last[:30]}, a number that no vertex of B has.")
         names.append(" ".join(words))
         numbers.append(int(last))
     return names, np.array(numbers, np.int64)

@@ -13,7 +13,8 @@ import numpy as np
 from acnn.correspondence import SoftMap, reference_to_target_from
 from acnn.datasets import open_dataset
 from acnn.errors import InputError
-from acnn.patches import PatchOperator, PatchSettings, build_patches, cached_patches
+from acnn.patches import PatchOperator, PatchSettings
+from acnn.pipeline.patches import make_patches
 from acnn.pipeline.prepare import Failure
 from acnn.shapes import load
 from acnn.shapes.shape import FloatArray, IntArray, Mesh, Shape
@@ -53,8 +54,7 @@ class ViewShape:
     @cached_property
     def patches(self) -> PatchOperator:
         """The shape's patch operator, from the cache or computed when first asked for."""
-        make = cached_patches if self.cache else build_patches
-        return make(self.shape, self.settings, unit=self.unit)
+        return make_patches(self.shape, self.settings, unit=self.unit, cache=self.cache)
 
     @cached_property
     def directions(self) -> FloatArray:
@@ -152,6 +152,7 @@ def _of_files(
     from acnn.pipeline.run import open_run
 
     run = open_run(run_folder(model))
+    unit = run.facts.get("unit")
     found = []
     for done, (name, shape) in enumerate(zip(names, loaded, strict=True)):
         if progress:
@@ -160,7 +161,7 @@ def _of_files(
         maps = {NETWORK: match.soft_map.query_to_reference}
         if refinement != "none":
             maps[REFINED] = match.query_to_reference
-        found.append(ViewShape(name, shape, match.surface, maps, {}, match.soft_map, run.config.patches, None, cache))
+        found.append(ViewShape(name, shape, match.surface, maps, {}, match.soft_map, run.config.patches, unit, cache))
     return ViewData(title, tuple(found), run, _reference(run, cache))
 
 

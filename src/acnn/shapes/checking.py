@@ -64,10 +64,9 @@ def checked_mesh(raw: RawShape, path: Path, repair: bool) -> Mesh:
             f"{count} vertices without a face are not finite (first: vertex {int(np.flatnonzero(~finite)[0])})",
         )
     faces, uv_faces, polygon = _triangles(raw, ~few)
-    vertices = np.where(finite[:, None], raw.vertices, 0.0)
     findings = list(raw.findings)
     try:
-        mended = mend(vertices, faces, uv_faces, polygon, raw.soup)
+        mended = mend(raw.vertices, faces, uv_faces, polygon, raw.soup)
     except FormatError as error:
         if repair:
             raise
@@ -94,7 +93,7 @@ def checked_mesh(raw: RawShape, path: Path, repair: bool) -> Mesh:
             )
     texture = None if mended.uv_faces is None or raw.uv is None else _texture(raw, mended.uv_faces)
     source = Source(str(path), _int32(mended.from_file), _int32(mended.to_file), tuple(findings + mended.findings))
-    return Mesh(np.ascontiguousarray(vertices[mended.to_file]), _int32(mended.faces), colors, texture, source)
+    return Mesh(np.ascontiguousarray(raw.vertices[mended.to_file]), _int32(mended.faces), colors, texture, source)
 
 
 def checked_cloud(raw: RawShape, path: Path, repair: bool) -> PointCloud:
@@ -120,11 +119,7 @@ def checked_cloud(raw: RawShape, path: Path, repair: bool) -> PointCloud:
                 "not-finite", len(bad), f"{len(bad)} points are not finite (first: point {int(bad[0])}): left out", True
             )
         )
-    place = same_place(np.where(finite[:, None], raw.vertices, 0.0))
-    # A point that is not finite was moved to the origin above: it must not stand for a real one there.
-    place = np.where(finite, place, np.arange(n))
-    if not finite.all():
-        place[finite] = np.flatnonzero(finite)[same_place(raw.vertices[finite])]
+    place = same_place(raw.vertices)
     doubles = np.flatnonzero(place != np.arange(n))
     if len(doubles):
         done = "joined" if repair else "kept; repair joins them"

@@ -25,13 +25,14 @@ LOOPS_SHOWN = 100
 def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
     """Facts about a shape, ready for JSON.
 
-    For every shape: kind, vertices, bounding_box (two corners), extent, what it carries, findings. For a mesh also
-    faces, components, manifold, oriented, closed, boundary loops (number, edges, the 100 longest lengths), Euler
-    characteristic chi = V - E + F, genus sum_c (2 - chi_c - loops_c) / 2 where the surface is an oriented manifold,
-    area, volume where closed, mean edge, smallest angle in degrees, share of obtuse triangles. What is not defined is
-    None.
+    For every shape: kind, vertices, bounding_box (two corners) and extent of the finite vertices (of a mesh: those with
+    a face), what it carries, findings. For a mesh also faces, components, manifold, oriented, closed, boundary loops
+    (number, edges, the 100 longest lengths), Euler characteristic chi = V - E + F, genus
+    sum_c (2 - chi_c - loops_c) / 2 where the surface is an oriented manifold, area, volume where closed, mean edge,
+    smallest angle in degrees, share of obtuse triangles. What is not defined is None.
     """
-    low, high = shape.vertices.min(axis=0), shape.vertices.max(axis=0)
+    points = _in_use(shape)
+    low, high = points.min(axis=0), points.max(axis=0)
     facts: dict[str, Any] = {
         "kind": "mesh" if isinstance(shape, Mesh) else "cloud",
         "vertices": len(shape.vertices),
@@ -45,8 +46,8 @@ def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
             "has_texture": shape.texture is not None and shape.texture.image is not None,
         }
         edges = mesh_edges(shape.faces, len(shape.vertices))
-        facts |= _topology(shape, edges) | _measures(shape, edges)
-        facts["volume"] = _volume(shape) if facts["closed"] and facts["oriented"] else None
+        facts |= _topology(shape, edges) | _measures(shape, edges, points)
+        facts["volume"] = _volume(shape, points) if facts["closed"] and facts["oriented"] else None
     else:
         facts["has_normals"] = shape.normals is not None
     source = shape.source
@@ -58,6 +59,16 @@ def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
         else [{"kind": f.kind, "count": f.count, "text": f.text, "repaired": f.repaired} for f in source.findings]
     )
     return facts
+
+
+def _in_use(shape: Mesh | PointCloud) -> np.ndarray:
+    """The finite vertices, of a mesh only those with a face; all vertices where none is finite."""
+    chosen = np.asarray(np.isfinite(shape.vertices).all(axis=1))
+    if isinstance(shape, Mesh):
+        used = np.zeros(len(chosen), bool)
+        used[shape.faces] = True
+        chosen = chosen & used
+    return shape.vertices[chosen] if chosen.any() else shape.vertices
 
 
 def _topology(mesh: Mesh, edges: Edges) -> dict[str, Any]:
@@ -95,9 +106,9 @@ def _touching(mesh: Mesh, used: np.ndarray) -> int:
     return count - (len(mesh.vertices) - len(used))
 
 
-def _measures(mesh: Mesh, edges: Edges) -> dict[str, Any]:
-    scale = float(np.ptp(mesh.vertices, axis=0).max()) or 1.0
-    p = corner_columns((mesh.vertices - mesh.vertices.mean(axis=0)) / scale, mesh.faces)
+def _measures(mesh: Mesh, edges: Edges, points: np.ndarray) -> dict[str, Any]:
+    scale = float(np.ptp(points, axis=0).max()) or 1.0
+    p = corner_columns((mesh.vertices - points.mean(axis=0)) / scale, mesh.faces)
     sides = [minus(p[(i + 1) % 3], p[i]) for i in range(3)]  # side i runs from corner i to corner i + 1
     length = np.column_stack([np.sqrt(dot(side, side)) for side in sides])
     normal = cross(sides[0], sides[1])
@@ -115,6 +126,6 @@ def _measures(mesh: Mesh, edges: Edges) -> dict[str, Any]:
     }
 
 
-def _volume(mesh: Mesh) -> float:
-    p = corner_columns(mesh.vertices - mesh.vertices.mean(axis=0), mesh.faces)
+def _volume(mesh: Mesh, points: np.ndarray) -> float:
+    p = corner_columns(mesh.vertices - points.mean(axis=0), mesh.faces)
     return float(dot(p[0], cross(minus(p[1], p[0]), minus(p[2], p[0]))).sum() / 6)

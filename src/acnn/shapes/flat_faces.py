@@ -14,7 +14,9 @@ ROUNDS = 32
 
 def without_area(vertices: NDArray[np.float64], faces: IntArray) -> NDArray[np.bool_]:
     """Faces whose height is below FLAT times their longest edge."""
-    extent = float(np.ptp(vertices, axis=0).max()) if len(vertices) else 0.0
+    used = np.zeros(len(vertices), bool)
+    used[faces] = True
+    extent = float(np.ptp(vertices[used], axis=0).max()) if len(faces) else 0.0
     if extent == 0.0:
         return np.ones(len(faces), bool)
     p = corner_columns(vertices / extent, faces)

@@ -74,7 +74,8 @@ def mend(
     turned so that neighbours agree and the outside is outside; vertices without a face are left out. Vertices keep the
     file's order; copies made by cutting come last.
 
-    - vertices: (n, 3) finite; faces: (m, 3) in 0..n-1; uv_faces: (m, 3) or None; polygon: (m,) face in the file
+    - vertices: (n, 3), finite where a face uses them; faces: (m, 3) in 0..n-1; uv_faces: (m, 3) or None
+    - polygon: (m,) face in the file
     - soup: True where the format cannot share vertices
 
     Raises FormatError where no face with an area is left.

@@ -9,7 +9,10 @@ from acnn.shapes.topology import IntArray, groups, mesh_edges, next_corner
 
 
 def same_place(vertices: NDArray[np.float64]) -> IntArray:
-    """For each vertex the first one with exactly the same coordinates (0.0 and -0.0 are the same), itself if alone."""
+    """For each vertex the first one with exactly the same coordinates (0.0 and -0.0 are the same), itself if alone.
+
+    A vertex that is not finite lies nowhere, so it is alone.
+    """
     n = len(vertices)
     bits = np.ascontiguousarray(vertices + 0.0).view(np.uint64)
     # Sorting one mixed word is several times faster than sorting triples; a run of equal words is checked below.
@@ -23,6 +26,8 @@ def same_place(vertices: NDArray[np.float64]) -> IntArray:
         fresh, _ = _runs(bits, order, None)
     result = np.empty(n, np.int64)
     result[order] = order[fresh][np.cumsum(fresh) - 1]
+    nowhere = np.flatnonzero(~np.isfinite(vertices).all(axis=1))
+    result[nowhere] = nowhere
     return result
 
 

@@ -66,7 +66,7 @@ def _stars(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[Int
 def quadric_tensors(surface: Surface, radius: float) -> FloatArray:
     """(n, 3, 3) second fundamental form from a quadric z = (a x^2 + 2 b x y + c y^2) / 2 + d x + e y + f at each point.
 
-    The fit is weighted least squares over the points within twice the radius, at least NEIGHBOURS of them, in the
+    The fit is weighted least squares over all points within twice the radius, at least NEIGHBOURS of them, in the
     frame of the point's normal; z points inwards, so that convex is positive.
     """
     points, normals = surface.vertices, surface.normals
@@ -78,30 +78,54 @@ def quadric_tensors(surface: Surface, radius: float) -> FloatArray:
     first = _unit(np.cross(normals, across))
     second = np.cross(normals, first)
     tensors = np.empty((n, 3, 3))
+    crowded = distance[:, -1] < reach if n > distance.shape[1] else np.zeros(n, bool)
     for begin in range(0, n, 4096):  # bounds the memory of the stacked systems
-        part = slice(begin, min(begin + 4096, n))
-        offset = points[near[part]] - points[part, None]
-        x = np.einsum("ijk,ik->ij", offset, first[part])
-        y = np.einsum("ijk,ik->ij", offset, second[part])
-        z = -np.einsum("ijk,ik->ij", offset, normals[part])
-        facing = np.einsum("ijk,ik->ij", normals[near[part]], normals[part])  # leaves out the far side of thin parts
-        weight = np.exp(-2.0 * (distance[part] / reach[part, None]) ** 2) * (distance[part] <= reach[part, None])
-        weight = np.where(facing > 0, weight, 0.0)
-        size = reach[part, None]
-        terms = np.stack([x * x / 2, x * y, y * y / 2, x * size, y * size, size**2 * np.ones_like(x)], axis=2)
-        terms /= size[..., None] ** 2
-        normal = np.einsum("ij,ija,ijb->iab", weight, terms, terms)
-        normal += 1e-9 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(6)
-        a, b, c = np.linalg.solve(normal, np.einsum("ij,ija,ij->ia", weight, terms, z)[..., None])[:, :3, 0].T / (
-            reach[part] ** 2
-        )
-        u, v = first[part], second[part]
-        tensors[part] = (
-            a[:, None, None] * _outer(u, u)
-            + b[:, None, None] * (_outer(u, v) + _outer(v, u))
-            + c[:, None, None] * _outer(v, v)
-        )
+        part = np.arange(begin, min(begin + 4096, n))
+        part = part[~crowded[part]]
+        tensors[part] = _fitted(points, normals, first, second, part, near[part], distance[part], reach[part])
+    dense = np.flatnonzero(crowded)
+    within = tree.query_ball_point(points[dense], reach[dense], return_length=True)
+    begin = 0
+    while begin < len(dense):
+        rows = max(1, 4096 * 4 * NEIGHBOURS // int(within[begin : begin + 4096].max()))
+        part = dense[begin : begin + rows]
+        apart, close = tree.query(points[part], min(int(within[begin : begin + rows].max()) + 1, n))
+        tensors[part] = _fitted(points, normals, first, second, part, close, apart, reach[part])
+        begin += rows
     return tensors
+
+
+def _fitted(
+    points: FloatArray,
+    normals: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    part: IntArray,
+    near: IntArray,
+    distance: FloatArray,
+    reach: FloatArray,
+) -> FloatArray:
+    """(p, 3, 3) tensors at the points `part`, from their neighbours (p, k) at `distance` that lie within `reach`."""
+    offset = points[near] - points[part, None]
+    x = np.einsum("ijk,ik->ij", offset, first[part])
+    y = np.einsum("ijk,ik->ij", offset, second[part])
+    z = -np.einsum("ijk,ik->ij", offset, normals[part])
+    facing = np.einsum("ijk,ik->ij", normals[near], normals[part])  # leaves out the far side of thin parts
+    weight = np.exp(-2.0 * (distance / reach[:, None]) ** 2) * (distance <= reach[:, None])
+    weight = np.where(facing > 0, weight, 0.0)
+    size = reach[:, None]
+    terms = np.stack([x * x / 2, x * y, y * y / 2, x * size, y * size, size**2 * np.ones_like(x)], axis=2)
+    terms /= size[..., None] ** 2
+    normal = np.einsum("ij,ija,ijb->iab", weight, terms, terms)
+    normal += 1e-9 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(6)
+    fit = np.linalg.solve(normal, np.einsum("ij,ija,ij->ia", weight, terms, z)[..., None])[:, :3, 0]
+    a, b, c = fit.T / reach**2
+    u, v = first[part], second[part]
+    return (
+        a[:, None, None] * _outer(u, u)
+        + b[:, None, None] * (_outer(u, v) + _outer(v, u))
+        + c[:, None, None] * _outer(v, v)
+    )
 
 
 def _outer(a: FloatArray, b: FloatArray) -> FloatArray:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, SuperLU, eigsh, splu
 
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray
+from acnn.shapes.shape import FloatArray, IntArray
 
 
 def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
@@ -17,7 +18,8 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
 
     Shift-and-invert Lanczos on S^-1/2 W S^-1/2 from a fixed start vector; where it does not converge it is tried again
     with a larger shift and a larger subspace, and eigenvalues that it passed over are counted and fetched. The sign of
-    each eigenfunction is fixed so that its entry of largest size is positive.
+    each eigenfunction is fixed so that its entry of largest size is positive. A shape of k components or more has k
+    eigenvalues 0; its eigenfunctions are constant on the k largest components, one each, and 0 elsewhere.
 
     Parameters
     - stiffness: (n, n) symmetric, positive semidefinite, zero row sums
@@ -45,7 +47,11 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
         values, vectors = np.linalg.eigh(scaled.toarray())
         values, vectors = values[:k], vectors[:, :k]
     else:
-        values, vectors = _lanczos(scaled, k, float(mass.sum()))
+        components, member = _components(stiffness)
+        if components < k:
+            values, vectors = _lanczos(scaled, k, float(mass.sum()), components)
+        else:
+            values, vectors = np.zeros(k), _constants(member, mass, k) * root[:, None]
     order = np.argsort(values, kind="stable")
     functions = vectors[:, order] / root[:, None]
     largest = np.argmax(np.abs(functions), axis=0)
@@ -57,7 +63,21 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
     return np.maximum(values[order], 0.0), functions[:, order]
 
 
-def _lanczos(matrix: sp.csc_array, k: int, area: float) -> tuple[FloatArray, FloatArray]:
+def _components(stiffness: sp.csr_array) -> tuple[int, IntArray]:
+    """How many connected components there are, and the one of each vertex (n,)."""
+    links = sp.csr_array(stiffness, copy=True)
+    links.eliminate_zeros()
+    return connected_components(links, directed=False)
+
+
+def _constants(member: IntArray, mass: FloatArray, k: int) -> FloatArray:
+    """(n, k) functions constant on one component each, the k largest first, of norm 1 with respect to the mass."""
+    areas = np.bincount(member, weights=mass)
+    chosen = np.argsort(-areas, kind="stable")[:k]
+    return (member[:, None] == chosen) / np.sqrt(areas[chosen])
+
+
+def _lanczos(matrix: sp.csc_array, k: int, area: float, components: int) -> tuple[FloatArray, FloatArray]:
     n = matrix.shape[0]
     start = np.random.default_rng(0).standard_normal(n)
     problem: Exception | None = None
@@ -75,7 +95,8 @@ def _lanczos(matrix: sp.csc_array, k: int, area: float) -> tuple[FloatArray, Flo
         if np.isfinite(values).all() and np.isfinite(vectors).all():
             return values, vectors
     raise InputError(
-        f"The first {k} eigenpairs could not be computed ({problem}). The mesh probably has slivers or parts that are "
+        f"The first {k} eigenpairs could not be computed ({problem}). The shape has {components} connected "
+        f"component{'' if components == 1 else 's'}, and probably slivers or parts that are "
         "many orders of magnitude apart in size: mend it with 'acnn info SHAPE --repair OUT', or ask for fewer."
     )
 

@@ -7,6 +7,9 @@ from numba import njit
 
 from acnn.shapes.shape import FloatArray, IntArray
 
+TIE = 1e-5
+"""Weights that decide between four points on a circle; beyond rounding, and too small to be felt elsewhere."""
+
 
 @njit(cache=True, nogil=True)
 def delaunay_stars(points: FloatArray, normals: FloatArray, near: IntArray) -> IntArray:
@@ -16,11 +19,21 @@ def delaunay_stars(points: FloatArray, normals: FloatArray, near: IntArray) -> I
     them (the hull is the polar dual of the point's Voronoi cell); triangles go from one corner of the hull to the next.
     Neighbours on the far side of a thin part, whose normals point the other way, are left out.
 
+    On a regular grid four points lie on one circle, and stars that cut them differently would leave gaps. Each point
+    therefore has a weight, TIE of the squared distance of a near neighbour at most, by which |q|^2 is less; being the
+    same in all stars, it makes them agree.
+
     Parameters
     - points, normals: (n, 3)
     - near: (n, k) neighbours of each point, -1 where there are fewer
     """
     n, most = near.shape
+    weights = np.zeros(n)
+    for i in range(n):
+        for k in range(min(5, most)):
+            if near[i, k] >= 0:
+                offset = points[near[i, k]] - points[i]
+                weights[i] = TIE * ((1e4 * np.sin(i)) % 1.0) * (offset @ offset)
     triangles = np.empty((n * (most + 1), 3), np.int32)
     count = 0
     flat = np.empty((most + 1, 2))
@@ -48,6 +61,7 @@ def delaunay_stars(points: FloatArray, normals: FloatArray, near: IntArray) -> I
                 continue
             # Keep distances of space while directions come from the plane, so that folds do not look near.
             stretch = np.sqrt(squared / (offset @ offset))
+            stretch /= 1.0 + (weights[i] - weights[j]) / (offset @ offset)
             flat[many, 0], flat[many, 1] = x / squared * stretch, y / squared * stretch
             index[many] = j
             many += 1

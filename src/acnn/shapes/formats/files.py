@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from pathlib import Path
-from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +47,7 @@ def read_beside(path: Path, name: str) -> bytes | None:
 
     Only files inside the folder of `path` are read: no absolute name, no way up, no address, no link leading out.
     """
-    name = unquote(name).strip().replace("\\", "/")
+    name = name.strip().replace("\\", "/")
     if not name or ":" in name or "\0" in name or name.startswith("/") or ".." in name.split("/"):
         return None
     folder = path.parent.resolve()

@@ -127,6 +127,9 @@ class _Scene:
         faces = _triangles(corners, mode, where)
         if sum(map(len, self.faces)) + len(faces) > 2 * MAX_VERTICES:
             raise FormatError(f"it places more than {2 * MAX_VERTICES} faces")
+        # A transform that mirrors turns the faces over (glTF 2.0), so that their outside stays outside.
+        if np.linalg.det(matrix[:3, :3]) < 0:
+            faces = faces[:, [0, 2, 1]]
         self.faces.append(faces + base)
 
     def shape(self) -> RawShape:

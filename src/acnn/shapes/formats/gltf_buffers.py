@@ -6,6 +6,7 @@ import base64
 import json
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,7 +129,7 @@ def resolve(uri: str, path: Path) -> bytes | None:
             return base64.b64decode(body, validate=False) if head.endswith(";base64") else None
         except ValueError:
             return None
-    return read_beside(path, uri)
+    return read_beside(path, unquote(uri))
 
 
 def _json(text: bytes) -> Any:

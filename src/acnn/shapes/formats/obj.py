@@ -12,8 +12,6 @@ from acnn.shapes.formats.files import decode_image, read_beside
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
 from acnn.shapes.formats.text_table import NEWLINE, TextTable, word_starts
 
-KNOWN = (b"v", b"vt", b"vn", b"vp", b"f", b"g", b"o", b"s", b"mtllib", b"usemtl")
-
 
 def read_obj(data: bytes, path: Path) -> RawShape:
     """Read vertices (with colours as x y z r g b), texture coordinates, faces and the first picture of the materials.
@@ -22,8 +20,11 @@ def read_obj(data: bytes, path: Path) -> RawShape:
     they follow from the faces.
     """
     data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\\\n", b"  ")
+    named = data
     if b"#" in data:
-        data = re.sub(rb"#[^\n]*", b"", data)
+        # In a name '#' begins a comment only after a blank; in numbers it always does.
+        named = re.sub(rb"#(?<!\S#)[^\n]*", b"", data)
+        data = re.sub(rb"#[^\n]*", b"", named)
     lines = _Lines(data)
     is_v, is_vt, is_vn, is_f = (lines.begin_with(word) for word in (b"v", b"vt", b"vn", b"f"))
     if not is_v.any():
@@ -36,7 +37,7 @@ def read_obj(data: bytes, path: Path) -> RawShape:
             uv = TextTable(lines.rest_of(is_vt, 2), "texture line")
             shape.uv = uv.table(0, uv.rows, 2, "texture coordinate")
             _attach_uv(shape, uv_corners)
-            _attach_image(data, path, shape)
+            _attach_image(named, path, shape)
     if not data.endswith(b"\n"):
         shape.note("no-final-newline", 1, "the last line has no end: if the file was cut short, faces are missing")
     drawn = lines.begin_with(b"l") | lines.begin_with(b"p")

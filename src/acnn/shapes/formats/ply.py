@@ -62,7 +62,11 @@ def _colors(vertex: Columns) -> NDArray[np.uint8] | None:
     ):
         parts = [vertex[name] for name in names if name in vertex]
         if len(parts) >= 3 and not any(isinstance(part, tuple) for part in parts):
-            return colors_from(np.column_stack([np.asarray(part) for part in parts]))
+            colors = colors_from(np.column_stack([np.asarray(part) for part in parts[:3]]))
+            if len(parts) == 4:
+                # Alpha may have a type of its own, and with it another range.
+                colors[:, 3] = colors_from(np.asarray(parts[3])[:, None])[:, 0]
+            return colors
     return None
 
 

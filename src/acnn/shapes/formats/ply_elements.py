@@ -49,7 +49,7 @@ def read_header(data: bytes) -> tuple[str, list[Element], str, int]:
         raise FormatError("the header does not end: no line 'end_header'")
     begin = data.find(b"\n", end, end + 64)
     begin = begin + 1 if begin >= 0 else len(data)
-    lines = data[:end].decode("latin-1").replace("\r", "\n").split("\n")
+    lines = _header_text(data[:end]).replace("\r", "\n").split("\n")
     order: str | None = None
     elements: list[Element] = []
     texture_file = ""
@@ -78,6 +78,13 @@ def read_header(data: bytes) -> tuple[str, list[Element], str, int]:
     if order is None:
         raise FormatError("the header names no format (ascii or binary)")
     return order, elements, texture_file, begin
+
+
+def _header_text(header: bytes) -> str:
+    try:
+        return header.decode("utf-8")
+    except UnicodeDecodeError:
+        return header.decode("latin-1")
 
 
 def _short(element: Element) -> FormatError:
@@ -226,7 +233,12 @@ def _gather(values: NDArray[np.generic], starts: NDArray[np.int64], sizes: NDArr
 
 
 def _typed(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
-    return values if kind[0] == "f" else np.nan_to_num(values, posinf=0, neginf=0).astype(np.int64)
+    """The column in its own type; whole numbers that do not fit it as int64."""
+    if kind[0] == "f":
+        return values
+    whole = np.nan_to_num(values, posinf=0, neginf=0).astype(np.int64)
+    typed = whole.astype(kind)
+    return typed if (typed == whole).all() else whole
 
 
 def _empty(prop: Property) -> Column:

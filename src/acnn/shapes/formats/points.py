@@ -17,6 +17,8 @@ from acnn.shapes.shape import PointCloud
 def read_xyz(data: bytes, path: Path) -> RawShape:
     """Read one point a line: x y z, then nothing, a normal, a colour, or both in either order.
 
+    Or, as is common in PTS, x y z, an intensity, which is left out, and a colour of three whole numbers.
+
     Words may be parted by blanks, commas or semicolons; # and // begin comments; a first line of one number (PTS) is
     the number of points. Three numbers that have length 1 on every line are normals; three whole numbers in 0..255, or
     fractions in 0..1 that are no normals, are colours.
@@ -86,6 +88,9 @@ def write_npy(cloud: PointCloud) -> bytes:
 def _from_columns(columns: NDArray[np.float64]) -> RawShape:
     shape = RawShape(columns[:, :3])
     at = 3
+    if _has_intensity(columns):
+        shape.note("unknown-columns", 1, "column 4: taken for an intensity, left out")
+        at = 4
     while at + 3 <= columns.shape[1]:
         three = columns[:, at : at + 3]
         if shape.normals is None and _are_normals(three):
@@ -104,6 +109,14 @@ def _from_columns(columns: NDArray[np.float64]) -> RawShape:
     return shape
 
 
+def _has_intensity(columns: NDArray[np.float64]) -> bool:
+    """Whether the columns are x y z intensity r g b, and neither end in a normal and one more nor in r g b 255."""
+    if columns.shape[1] != 7 or _are_normals(columns[:, 3:6]) or not _are_whole_colors(columns[:, 4:]):
+        return False
+    opaque = bool((columns[:, 6] == 255).all()) and not (columns[:, 4:] == 255).all()
+    return not (opaque and _are_whole_colors(columns[:, 3:6]))
+
+
 def _are_normals(three: NDArray[np.float64]) -> bool:
     with np.errstate(over="ignore", invalid="ignore"):
         length = np.linalg.norm(three, axis=1)
@@ -111,5 +124,8 @@ def _are_normals(three: NDArray[np.float64]) -> bool:
 
 
 def _are_colors(three: NDArray[np.float64]) -> bool:
-    whole = bool((three == np.rint(three)).all())
-    return bool(np.isfinite(three).all() and three.min() >= 0 and three.max() <= (255 if whole else 1))
+    return _are_whole_colors(three) or bool(np.isfinite(three).all() and three.min() >= 0 and three.max() <= 1)
+
+
+def _are_whole_colors(three: NDArray[np.float64]) -> bool:
+    return bool((three == np.rint(three)).all() and three.min() >= 0 and three.max() <= 255)

@@ -47,12 +47,21 @@ class RawShape:
 
 
 def colors_from(values: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """RGBA bytes from 3 or 4 columns: integers as 0..255, floats as 0..1, or as 0..255 where one is above 1."""
+    """RGBA bytes from up to 4 columns.
+
+    Floats count as 0..1, or as 0..255 where one is above 1. Integers count as 0..255; where one is above that, by the
+    range of their type, or as 0..65535 where the type is wider than 16 bits but no number needs more.
+    """
     values = np.asarray(values)
     if values.dtype.kind == "f":
         finite = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=1.0, neginf=0.0)
         scale = 1.0 if finite.size and finite.max() > 1.0 else 255.0
         values = np.rint(finite * scale)
+    elif values.size and values.max() > 255:
+        full = np.iinfo(values.dtype.name).max
+        if values.dtype.itemsize > 2 and values.max() <= 65535:
+            full = 65535
+        values = np.rint(values.astype(np.float64) * (255.0 / full))
     rgba = np.full((len(values), 4), 255, np.uint8)
     rgba[:, : values.shape[1]] = np.clip(values, 0, 255).astype(np.uint8)
     return rgba
