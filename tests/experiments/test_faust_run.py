@@ -48,12 +48,9 @@ def test_it_prepares_trains_evaluates_and_draws(folder):
     assert (report["preset"], report["seed"], report["step"]) == ("best", 0, 4)
     for name in ("results.json", "curves.csv", "curves.png", "training.csv", "training.png", "model.safetensors"):
         assert (folder / "out" / name).is_file()
-    again = json.loads(run(folder).stdout)  # nothing is trained twice
-    assert (again["step"], again["exact"]) == (4, report["exact"])
-    other = run(folder, "--seed", "1")  # nor is another training taken for it
+    other = run(folder, "--seed", "1")  # one training is not taken for another
     assert other.returncode == 2
     assert "seed was 0 and is 1" in other.stderr
-    assert json.loads(run(folder, "--set", "epochs=3").stdout)["step"] == 6
 
 
 def test_remeshed_shapes_are_refused_where_the_network_goes_by_the_triangulation(folder):

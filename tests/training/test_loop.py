@@ -184,43 +184,40 @@ def test_two_processes_equal_one_that_takes_the_same_two_shapes_a_step(some, tmp
     quiet = config(architecture="FC8+IC8+Softmax", shapes_per_step=2)
     losses = []
     train(some, 162, quiet, tmp_path / "one", report=lambda step: losses.append(step["loss"]))
-    done = in_two_processes("train(shapes(), 162, quiet, folder)", tmp_path / "two")
+    (tmp_path / "timed").mkdir()
+    program = (
+        "from pathlib import Path\n"
+        "import os, time\n"
+        "from dataclasses import replace\n"
+        "from test_loop import InputError, config, shapes, train\n"
+        f"folder = Path({str(tmp_path)!r})\n"
+        "quiet = config(architecture='FC8+IC8+Softmax', shapes_per_step=2)\n"
+        "some = shapes()\n"
+        "train(some, 162, quiet, folder / 'two')\n"
+        # clocks that differ end together
+        "timed = replace(quiet, train=replace(quiet.train, minutes=0.01))\n"
+        "def wait(step):\n"
+        "    time.sleep(0.02 * int(os.environ['RANK']))\n"
+        "train(some, 162, timed, folder / 'timed', report=wait)\n"
+        "try:\n"
+        "    train(some, 162, replace(quiet, train=replace(quiet.train, shapes_per_step=1)), folder)\n"
+        "except InputError as error:\n"
+        "    print(error)\n"
+    )
+    done = in_two_processes(program, tmp_path)
     assert done.returncode == 0, done.stderr
+    assert (tmp_path / "timed" / "model.safetensors").is_file()
+    assert "--set shapes_per_step=2" in done.stdout
     found = [json.loads(line)["loss"] for line in (tmp_path / "two" / "log.jsonl").read_text().splitlines()]
     assert len(found) == len(losses)
     assert np.abs(np.array(found) - losses).max() < 1e-4
 
 
-def test_processes_whose_clocks_differ_end_together(tmp_path):
-    program = (
-        "import os, time\n"
-        "from dataclasses import replace\n"
-        "def wait(step):\n"
-        "    time.sleep(0.02 * int(os.environ['RANK']))\n"
-        "quiet = replace(quiet, train=replace(quiet.train, minutes=0.02))\n"
-        "train(shapes(), 162, quiet, folder, report=wait)\n"
-        "try:\n"
-        "    train(shapes(), 162, replace(quiet, train=replace(quiet.train, shapes_per_step=1)), folder)\n"
-        "except InputError as error:\n"
-        "    print(error)\n"
-    )
-    (tmp_path / "run").mkdir()
-    done = in_two_processes(program, tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "run" / "model.safetensors").is_file()
-    assert "--set shapes_per_step=2" in done.stdout
-
-
 def in_two_processes(program, folder):
-    """Run a program twice at once, as `torchrun` does, with `shapes`, `train`, a configuration `quiet` and `folder`."""
+    """Run a program twice at once, as `torchrun` does."""
     tests = os.path.dirname(os.path.abspath(__file__))
     script = folder / "worker.py"
-    script.write_text(
-        "from pathlib import Path\n"
-        "from test_loop import InputError, config, shapes, train\n"
-        "quiet = config(architecture='FC8+IC8+Softmax', shapes_per_step=2)\n"
-        f"folder = Path({str(folder)!r})\n" + program
-    )
+    script.write_text(program)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.path.dirname(tests)]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     return subprocess.run(command, check=False, env=environment, timeout=240, capture_output=True, text=True)
