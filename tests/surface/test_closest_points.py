@@ -41,13 +41,3 @@ def test_vertices_as_points():
     points = points_at_vertices(mesh.faces, chosen)
     np.testing.assert_array_equal(points.of_corners(mesh.vertices[mesh.faces]), mesh.vertices[chosen])
     np.testing.assert_array_equal(points.nearest_vertex(mesh.faces), chosen)
-
-
-def test_small_triangles_do_not_hide_a_large_one_beside_them():
-    fine = grid(41).vertices * [1 / 200, 1 / 200, 0] + [-0.2, 0.4, 0]  # sides of 0.005, left of a square of side 1
-    square = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]], float)
-    vertices = np.vstack([square, fine])
-    faces = np.vstack([[[0, 1, 2], [0, 2, 3]], grid(41).faces + 4])
-    points = np.random.default_rng(0).uniform([-0.2, 0.4, 0], [0.1, 0.6, 0], (2000, 3))
-    places = ClosestPoints(vertices, faces)(points).of_corners(vertices[faces])
-    np.testing.assert_allclose(places, points, atol=1e-12)

@@ -16,9 +16,6 @@ CANDIDATES = 12
 FINEST = 12
 """Long triangles are sampled with up to so many rows of points."""
 
-MOST_PAIRS = 1 << 21
-"""How many pairs of point and sample are held at once where more triangles have to be tried; bounds the memory."""
-
 
 @dataclass(frozen=True, eq=False)
 class SurfacePoints:
@@ -55,12 +52,8 @@ def points_at_vertices(mesh_faces: IntArray, vertices: ArrayLike) -> SurfacePoin
 class ClosestPoints:
     """The nearest points of one mesh to any points in space.
 
-    The triangles are sampled, long ones in several places, and those of the nearest samples are tried. No point of a
-    triangle is further from one of its samples than the triangle's reach, so a triangle that was not tried can only be
-    nearer where its reach is longer than the gap between the best distance and that of the last sample. Where it is
-    also more than twice that of most of the tried ones, and the surface is within four times the reach, all such
-    triangles are tried whose samples are near enough: small triangles do not hide a large one beside them. From
-    further away the triangle found may be the second nearest, by a small part of its size.
+    The triangles are sampled, long ones in several places; of the triangles of the nearest samples the closest one
+    counts. Exact but for meshes with triangles far longer than the gaps between sheets.
 
     Parameters
     - vertices: (n, 3)
@@ -80,76 +73,26 @@ class ClosestPoints:
             samples.append(np.einsum("sk,fkd->fsd", weights, self._corners[mine]).reshape(-1, 3))
             owner.append(np.repeat(mine, len(weights)))
         self._owner = np.concatenate(owner)
-        everywhere = np.concatenate(samples)
-        self._tree = cKDTree(everywhere)
-        # A sample is the middle of one of rows^2 equal parts, and its corners are what lies furthest from it.
-        middle = self._corners.mean(axis=1, keepdims=True)
-        self._reach = reach = np.linalg.norm(self._corners - middle, axis=2).max(axis=1) / rows
-        size = np.floor(np.log2(np.maximum(reach, 1e-300)))[self._owner]
-        self._classes = []  # samples of triangles alike in reach, and the longest reach of each class
-        for one in np.unique(size):
-            mine = np.flatnonzero(size == one)
-            owners = self._owner[mine]
-            self._classes.append((cKDTree(everywhere[mine]), owners, float(reach[owners].max())))
+        self._tree = cKDTree(np.concatenate(samples))
 
     def __call__(self, points: ArrayLike, block: int = 1 << 16) -> SurfacePoints:
         """The nearest point of the mesh to each of (n, 3) points."""
         wanted = np.asarray(points, float).reshape(-1, 3)
-        search = _Search(wanted, self._corners)
+        faces, weights = np.empty(len(wanted), np.int32), np.empty((len(wanted), 3))
         k = min(CANDIDATES, len(self._owner))
         for first in range(0, len(wanted), block):
-            rows = np.arange(first, min(first + block, len(wanted)))
-            distance, near = (found.reshape(len(rows), k) for found in self._tree.query(wanted[rows], k=k))
-            for candidate in self._owner[near].T:
-                search.take(rows, candidate)
-            if k == len(self._owner):
-                continue
-            gap = distance[:, -1] - np.sqrt(search.best[rows])
-            usual = np.median(self._reach[self._owner[near]], axis=1)
-            for tree, owners, reach in self._classes:
-                hidden = (gap < reach) & (2.0 * usual < reach) & (search.best[rows] < (4.0 * reach) ** 2)
-                self._try_class(search, rows[hidden], tree, owners, reach)
-        return SurfacePoints(search.faces, search.weights)
-
-    @staticmethod
-    def _try_class(search: _Search, rows: IntArray, tree: Any, owners: IntArray, reach: float) -> None:
-        """Try the triangles of one class that may be nearer than the best found, in order of their samples."""
-        done, k = 0, min(CANDIDATES, len(owners))
-        while len(rows):
-            left = []
-            for some in np.array_split(rows, -(-len(rows) * k // MOST_PAIRS)):
-                distance, near = (found.reshape(len(some), k) for found in tree.query(search.points[some], k=k))
-                for column in range(done, k):
-                    bound = np.sqrt(search.best[some]) + reach
-                    maybe = distance[:, column] < bound
-                    if not maybe.any():
-                        break
-                    search.take(some[maybe], owners[near[maybe, column]])
-                left.append(some[distance[:, -1] < np.sqrt(search.best[some]) + reach])
-            if k == len(owners):
-                return
-            rows, done, k = np.concatenate(left), k, min(2 * k, len(owners))
-
-
-class _Search:
-    """The best triangle so far for each of (n, 3) points, its weights, and the squared distance `best`."""
-
-    def __init__(self, points: FloatArray, corners: FloatArray) -> None:
-        self.points, self.corners = points, corners
-        self.best = np.full(len(points), np.inf)
-        self.faces, self.weights = np.empty(len(points), np.int32), np.empty((len(points), 3))
-
-    def take(self, rows: IntArray, candidate: IntArray) -> None:
-        """Let one triangle for each of the points `rows` be the best where it is closer."""
-        some, corners = self.points[rows], self.corners[candidate]
-        inside = nearest_in_triangles(some, corners)
-        off = np.einsum("nk,nkd->nd", inside, corners) - some
-        distance = np.einsum("nd,nd->n", off, off)
-        closer = distance < self.best[rows]
-        changed = rows[closer]
-        self.best[changed] = distance[closer]
-        self.faces[changed] = candidate[closer]
-        self.weights[changed] = inside[closer]
+            some = wanted[first : first + block]
+            near = self._owner[self._tree.query(some, k=k)[1].reshape(len(some), k)]
+            best = np.full(len(some), np.inf)
+            for candidate in near.T:
+                inside = nearest_in_triangles(some, self._corners[candidate])
+                place = np.einsum("nk,nkd->nd", inside, self._corners[candidate])
+                distance = np.einsum("nd,nd->n", place - some, place - some)
+                closer = distance < best
+                best[closer] = distance[closer]
+                faces[first : first + block][closer] = candidate[closer]
+                weights[first : first + block][closer] = inside[closer]
+        return SurfacePoints(faces, weights)
 
 
 def nearest_in_triangles(points: FloatArray, corners: FloatArray) -> FloatArray:
