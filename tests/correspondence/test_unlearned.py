@@ -8,7 +8,6 @@ from acnn.correspondence.basis import basis_of
 from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.correspondence.unlearned import STARTS, _described, match_without_network
 from acnn.datasets import builtin_humans
-from acnn.datasets.parts import cut_part
 from acnn.datasets.remesh import remesh
 from acnn.evaluation import ReferenceDistances, evaluate_map
 from acnn.surface import surface_of
@@ -28,16 +27,6 @@ def test_another_person_in_another_triangulation_is_matched(reference):
     good = result.errors < 0.05
     assert found.confidence[good].mean() > found.confidence[~good].mean()
     assert found.facts["distortion"][found.facts["start"]] == min(found.facts["distortion"].values())
-
-
-def test_a_part_is_matched_by_a_partial_map(reference):
-    mesh = builtin_humans().mesh(0)
-    part, kept = cut_part(mesh, "cuts", 0.4, seed=5)
-    found = match_without_network(surface_of(part, reference.unit), reference)
-    assert found.facts["method"] == "pfm"
-    result = evaluate_map(found.query_to_reference, kept, ReferenceDistances(reference))
-    assert result.mean_error_x100 < 3
-    assert np.isfinite(found.confidence).all()
 
 
 def test_the_refinement_is_the_one_asked_for():

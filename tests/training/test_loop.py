@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -227,6 +228,18 @@ def test_tensorboard_gets_the_curve_where_it_is_installed(some, tmp_path):
     pytest.importorskip("tensorboard")
     train(some, 162, config(epochs=1), tmp_path)
     assert list((tmp_path / "tensorboard").glob("events*"))
+
+
+def test_training_leaves_the_process_as_it_was(some, tmp_path):
+    def ours():
+        return {thread for thread in threading.enumerate() if not thread.name.startswith("acnn-")}  # but for the pool
+
+    before = ours()
+    inside = []
+    train(some, 162, config(epochs=1), tmp_path, report=lambda _: inside.append(torch.get_deterministic_debug_mode()))
+    assert ours() == before
+    assert set(inside) == {1}
+    assert torch.get_deterministic_debug_mode() == 0
 
 
 def test_soft_labels_share_the_target_between_the_corners_of_a_face():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from acnn.shapes.formats.files import write_whole
 
@@ -32,6 +32,13 @@ class Log:
                 if name in facts:
                     self.board.add_scalar(name, facts[name], facts["step"])
             self.board.flush()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.board is not None:
+            self.board.close()
 
 
 def _tensorboard(folder: Path, step: int) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -59,6 +60,18 @@ Report = Callable[[dict[str, Any]], None]
 """Called after each step with `step, steps, epoch, loss, accuracy, seconds, seconds_left` and what else is known."""
 
 
+@contextmanager
+def _deterministic() -> Iterator[None]:
+    """Operations that give the same in every run; afterwards what was in force before."""
+    before = torch.get_deterministic_debug_mode()
+    torch.set_deterministic_debug_mode("warn")  # use_deterministic_algorithms would load torch's compiler: seconds
+    try:
+        yield
+    finally:
+        torch.set_deterministic_debug_mode(before)
+
+
+@_deterministic()
 def train(
     shapes: Sequence[TrainingShape],
     classes: int,
@@ -96,7 +109,6 @@ def train(
             f"{processes.count} processes share the shapes of a step, and there is {settings.shapes_per_step} of them: "
             f"train with --set shapes_per_step={processes.count}, or fewer processes."
         )
-    torch.use_deterministic_algorithms(True, warn_only=True)
     torch.manual_seed(settings.seed)
     p = _width(shapes, validation)
     model = AcnnModel(
@@ -116,7 +128,6 @@ def train(
     identity = run_identity(config, [shape.name for shape in shapes], reference)
     if resume and checkpoint.exists():
         progress = read_checkpoint(checkpoint, model, optimiser, identity)
-    log = Log(folder / "log.jsonl", progress.step, active=processes.rank == 0)
     per_epoch = math.ceil(len(shapes) / settings.shapes_per_step)
     steps = per_epoch * settings.epochs
     clock = _Clock(progress)
@@ -129,52 +140,53 @@ def train(
             return progress.core_seconds / (60 * settings.core_minutes)
         return progress.step / steps
 
-    while (share := processes.agreed(part_done())) < 1.0:
-        rate = learning_rate(settings, share)
-        for group in optimiser.param_groups:
-            group["lr"] = rate
-        epoch, within = divmod(progress.step, per_epoch)
-        order = np.random.default_rng([settings.seed, epoch]).permutation(len(shapes))
-        chosen = order[within * settings.shapes_per_step : (within + 1) * settings.shapes_per_step]
-        clock.start()
-        loss, accuracy = _step(model, optimiser, shapes, chosen, settings, progress.step, processes, faces)
-        progress.step += 1
-        clock.stop()
-        if not math.isfinite(loss):
-            raise InputError(
-                f"The loss is {loss} at step {progress.step}: train again with a lower rate than "
-                f"{settings.learning_rate:g} (--set learning_rate=...)."
-            )
-        done = max(part_done(), 1e-9)
-        facts = {
-            "step": progress.step,
-            "steps": None if settings.minutes or settings.core_minutes else steps,
-            "epoch": epoch,
-            "loss": loss,
-            "accuracy": accuracy,
-            "learning_rate": rate,
-            "seconds": progress.seconds,
-            "core_seconds": progress.core_seconds,
-            "seconds_left": max(0.0, progress.seconds * (1 / done - 1)),
-        }
-        finished = processes.agreed(part_done()) >= 1.0
-        epochs, rest = divmod(progress.step, per_epoch)
-        due = finished or (rest == 0 and epochs % settings.validate_every == 0)
-        if due or processes.agreed(progress.seconds - saved) > CHECKPOINT_SECONDS:
-            processes.average_buffers(model)
-            if due and validation:
-                exact = validate(model, validation)
-                if exact > progress.best:
-                    progress.best, progress.best_step = exact, progress.step
-                    if processes.rank == 0:
-                        save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
-                facts |= {"validation_exact": exact, "best_exact": progress.best, "best_step": progress.best_step}
-            if processes.rank == 0:
-                write_checkpoint(checkpoint, model, optimiser, progress, identity)
-            saved = progress.seconds
-        log.write(facts)
-        if report:
-            report(facts)
+    with Log(folder / "log.jsonl", progress.step, active=processes.rank == 0) as log:
+        while (share := processes.agreed(part_done())) < 1.0:
+            rate = learning_rate(settings, share)
+            for group in optimiser.param_groups:
+                group["lr"] = rate
+            epoch, within = divmod(progress.step, per_epoch)
+            order = np.random.default_rng([settings.seed, epoch]).permutation(len(shapes))
+            chosen = order[within * settings.shapes_per_step : (within + 1) * settings.shapes_per_step]
+            clock.start()
+            loss, accuracy = _step(model, optimiser, shapes, chosen, settings, progress.step, processes, faces)
+            progress.step += 1
+            clock.stop()
+            if not math.isfinite(loss):
+                raise InputError(
+                    f"The loss is {loss} at step {progress.step}: train again with a lower rate than "
+                    f"{settings.learning_rate:g} (--set learning_rate=...)."
+                )
+            done = max(part_done(), 1e-9)
+            facts = {
+                "step": progress.step,
+                "steps": None if settings.minutes or settings.core_minutes else steps,
+                "epoch": epoch,
+                "loss": loss,
+                "accuracy": accuracy,
+                "learning_rate": rate,
+                "seconds": progress.seconds,
+                "core_seconds": progress.core_seconds,
+                "seconds_left": max(0.0, progress.seconds * (1 / done - 1)),
+            }
+            finished = processes.agreed(part_done()) >= 1.0
+            epochs, rest = divmod(progress.step, per_epoch)
+            due = finished or (rest == 0 and epochs % settings.validate_every == 0)
+            if due or processes.agreed(progress.seconds - saved) > CHECKPOINT_SECONDS:
+                processes.average_buffers(model)
+                if due and validation:
+                    exact = validate(model, validation)
+                    if exact > progress.best:
+                        progress.best, progress.best_step = exact, progress.step
+                        if processes.rank == 0:
+                            save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
+                    facts |= {"validation_exact": exact, "best_exact": progress.best, "best_step": progress.best_step}
+                if processes.rank == 0:
+                    write_checkpoint(checkpoint, model, optimiser, progress, identity)
+                saved = progress.seconds
+            log.write(facts)
+            if report:
+                report(facts)
     if processes.rank == 0 and (not validation or not (folder / "model.safetensors").exists()):
         save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
     return model
