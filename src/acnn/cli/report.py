@@ -25,9 +25,12 @@ def report(
 ) -> None:
     """Match some test shapes and show them, with figures and settings, in one HTML file."""
     from acnn.pipeline.report_data import collect_report
+    from acnn.shapes.formats.files import make_folder
     from acnn.viewer.report import write_report
 
     target = file if file is not None else run / "report.html"
+    if file is not None:
+        make_folder(file)
     with out.progress("preparing") as preparing, out.progress("matching") as matching:
         gathered, failures = collect_report(
             run,

@@ -52,16 +52,27 @@ def cached_patches(
     Parameters as for `build_patches`, and
     - folder: the cache; None is `cache_folder()`
     """
-    path = (folder or cache_folder()) / f"patches-{patch_key(shape, settings, unit)}.safetensors"
-    if path.exists():
-        try:
-            return read_patches(path)
-        except InputError:
-            pass  # damaged; what is made instead takes its place
+    path = patches_path(shape, settings, unit, folder)
+    found = sound_patches(path)
+    if found is not None:
+        return found
     operator = build_patches(shape, settings, unit=unit, threads=threads, progress=progress)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_patches(operator, path)
     return read_patches(path)
+
+
+def patches_path(shape: Shape, settings: PatchSettings, unit: float | None, folder: Path | None = None) -> Path:
+    """The file of a shape's operator in a cache; None is `cache_folder()`."""
+    return (folder or cache_folder()) / f"patches-{patch_key(shape, settings, unit)}.safetensors"
+
+
+def sound_patches(path: Path) -> PatchOperator | None:
+    """The operator in a file; None where there is none or it is damaged, so that one made instead takes its place."""
+    try:
+        return read_patches(path)
+    except InputError:
+        return None
 
 
 def patch_key(shape: Shape, settings: PatchSettings, unit: float | None) -> str:

@@ -14,10 +14,9 @@ from acnn.patches import (
     build_patches,
     cached_patches,
     check_kernels,
-    read_patches,
     write_patches,
 )
-from acnn.patches.cache import cache_folder, patch_key
+from acnn.patches.cache import cache_folder, patches_path, sound_patches
 from acnn.shapes import Shape, load
 from acnn.shapes.formats.files import make_folder
 from acnn.surface import surface_of
@@ -54,10 +53,8 @@ def patches_of_file(
     chosen = PatchSettings(**{**settings, "scales": parse_scales(settings["scales"])})
     shape = load(path)
     if out is not None:
-        if out.is_dir():
-            raise InputError(f"{out}: is a folder. Give the name of a file, such as {out / 'patches.safetensors'}.")
         make_folder(out)
-    operator = _from_cache(shape, chosen, unit) if cache else None
+    operator = sound_patches(patches_path(shape, chosen, unit)) if cache else None
     known = operator is not None
     if operator is None:
         operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=progress)
@@ -108,12 +105,3 @@ def parse_scales(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
         raise InputError(f"Scales '{text}': give numbers separated by commas, such as 3,6,12,24.") from None
-
-
-def _from_cache(shape: Shape, settings: PatchSettings, unit: float | None) -> PatchOperator | None:
-    """The operator of a sound entry of the cache, or None."""
-    path = cache_folder() / f"patches-{patch_key(shape, settings, unit)}.safetensors"
-    try:
-        return read_patches(path)
-    except InputError:
-        return None

@@ -16,7 +16,7 @@ from acnn.datasets.collection import BarycentricTruth, Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
 from acnn.errors import InputError
 from acnn.patches.build import build_patches
-from acnn.patches.cache import CLOUD_VERSION, patch_key, read_patches, write_patches
+from acnn.patches.cache import CLOUD_VERSION, patches_path, read_patches, sound_patches, write_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
 from acnn.shapes.shape import Mesh, Shape
@@ -79,15 +79,15 @@ def prepare_sample(
     example = sample.read()
     shape = example.shape
     surface: Surface | None = None
-    patches_path = folder / f"patches-{patch_key(shape, patches, unit)}.safetensors"
+    operator_path = patches_path(shape, patches, unit, folder)
     descriptors_path = folder / f"descriptors-{descriptor_key(shape, descriptors, unit)}.safetensors"
-    operator = _sound_patches(patches_path)
+    operator = sound_patches(operator_path)
     known = operator is not None
     if operator is None:
         surface = surface_of(shape, unit)
         operator = build_patches(surface, patches, threads=threads)
         folder.mkdir(parents=True, exist_ok=True)
-        write_patches(operator, patches_path)
+        write_patches(operator, operator_path)
     if not _sound_descriptors(descriptors_path):
         known = False
         # The operator knows the unit, which spares measuring the shape again.
@@ -98,7 +98,7 @@ def prepare_sample(
         n=len(shape.vertices),
         labels=example.labels,
         unit=operator.unit,
-        patches_path=patches_path,
+        patches_path=operator_path,
         descriptors_path=descriptors_path,
         from_cache=known,
         truth=example.truth,
@@ -132,16 +132,6 @@ def read_descriptors(path: Path) -> NDArray[np.float32]:
     if "descriptors" not in arrays or arrays["descriptors"].ndim != 2:
         raise InputError(f"{path}: holds no descriptors.")
     return arrays["descriptors"]
-
-
-def _sound_patches(path: Path) -> PatchOperator | None:
-    """The operator in a file, or None where it is damaged; what is made instead takes its place."""
-    if not path.is_file():
-        return None
-    try:
-        return read_patches(path)
-    except InputError:
-        return None
 
 
 def _sound_descriptors(path: Path) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
+from acnn.shapes.formats.files import make_folder
 from acnn.shapes.shape import FloatArray, Mesh
 from acnn.viewer.figures_filters import first_filters, polar_picture, strongest_filters
 from acnn.viewer.figures_parts import caption, chequered, color_bar, refined_mesh
@@ -137,7 +138,7 @@ def write_figure(
         raise InputError(f"{out}: pictures are written as PNG. Give a name that ends in .png.")
     if up not in ("x", "y", "z"):
         raise InputError(f"--up {up}: use x, y or z.")
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     facts: dict[str, Any] = {"figure": str(out), "kind": kind}
     if kind == "filters":
         save_png(draw_filters(open_run(run_folder(folder)).model), out)

@@ -15,7 +15,9 @@ MAX_PIXELS = 1 << 26
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder that a file is to be written to, where it is missing."""
+    """Make the folder that a file is to be written to, where it is missing; a folder in the file's place is refused."""
+    if path.is_dir():
+        raise InputError(f"{path}: is a folder. Give the name of a file, with its ending.")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
