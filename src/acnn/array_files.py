@@ -5,11 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
-import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,14 +44,12 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     facts = {"about": dict(about or {}), "checksum": _checksum(whole)}
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(prefix=f".{path.stem}-", suffix=".part", dir=path.parent)
-    os.close(handle)
+    temporary = path.with_name(f".{path.stem}-{uuid4().hex}.part")
     try:
         save_file(whole, temporary, metadata={"acnn": json.dumps(facts)})
-        os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, path)
-    except BaseException as error:
-        Path(temporary).unlink(missing_ok=True)
+    except BaseException as error:  # a process that is told to stop cleans up, too
+        temporary.unlink(missing_ok=True)
         if isinstance(error, SafetensorError) and (number := full_disk(error)):
             raise OSError(number, os.strerror(number), str(path)) from error
         raise
@@ -108,12 +106,6 @@ def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
             raise ValueError("it is cut short")
         arrays[name] = data[begin:end].view(_TYPES[about["dtype"]]).reshape(about["shape"])
     return arrays, metadata
-
-
-def _umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
 
 
 def full_disk(error: BaseException) -> int:

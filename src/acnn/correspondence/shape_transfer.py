@@ -6,6 +6,7 @@ import numpy as np
 
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, Mesh, Shape
+from acnn.shapes.topology import groups
 from acnn.surface.closest_points import ClosestPoints, SurfacePoints
 from acnn.surface.surface import surface_of
 
@@ -61,12 +62,8 @@ def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothi
 
 def _check_components(reference: Mesh, places: SurfacePoints) -> None:
     """Raise InputError where nothing is matched to a component of the reference: it has no place on the query."""
-    import scipy.sparse as sp
-    from scipy.sparse.csgraph import connected_components
-
-    m = len(reference.vertices)
     start, end = reference.faces.ravel(), np.roll(reference.faces, 1, axis=1).ravel()
-    count, component = connected_components(sp.coo_array((np.ones(len(start)), (start, end)), shape=(m, m)), False)
+    count, component = groups(start.astype(np.int64), end.astype(np.int64), len(reference.vertices))
     lost = np.setdiff1d(np.arange(count), component[reference.faces[places.faces][places.weights > 0]])
     if len(lost):
         members = np.flatnonzero(component == lost[0])

@@ -168,7 +168,7 @@ def match_pair(
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}}
     if run is None:
         return _by_descriptors(here, there, method, "no network was asked for", facts, progress)
-    found = _through(a, b, run, refinement, here.unit, cache, progress, facts)
+    found = _through(a, b, run, method, here.unit, cache, progress, facts)
     sure = min(found.facts["mean_confidence"], found.facts["target_mean_confidence"])
     change = found.facts["distortion"]
     if (sure >= FITS and change <= TORN) or not run.shipped:
@@ -188,14 +188,13 @@ def _through(
     a: Shape,
     b: Shape,
     run: Run,
-    refinement: str,
+    method: RefineMethod,
     unit: float,
     cache: bool,
     progress: Progress | None,
     facts: dict[str, Any],
 ) -> PairMatch:
     """A to B through the reference of a network."""
-    method = known_method(refinement)
     first = match_shape(a, run, refinement="none", unit=unit, cache=cache, progress=progress)
     second = match_shape(b, run, refinement="none", cache=cache, progress=progress)
     reference = surface_of(run.reference, run.facts.get("unit"))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackError, LinearOperator, SuperLU, eigsh, splu
 
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
+from acnn.shapes.topology import groups
 
 
 def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
@@ -65,9 +65,9 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
 
 def _components(stiffness: sp.csr_array) -> tuple[int, IntArray]:
     """How many connected components there are, and the one of each vertex (n,)."""
-    links = sp.csr_array(stiffness, copy=True)
-    links.eliminate_zeros()
-    return connected_components(links, directed=False)
+    links = stiffness.tocoo()
+    linked = links.data != 0
+    return groups(links.row[linked], links.col[linked], stiffness.shape[0])
 
 
 def _constants(member: IntArray, mass: FloatArray, k: int) -> FloatArray:
