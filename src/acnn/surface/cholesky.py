@@ -68,11 +68,24 @@ def symbolic(n: int, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]
             child = sibling[child]
         pointer[c + 1] = used
         if used > begin:
-            pattern[begin:used].sort()
-            parent = pattern[begin]
+            parent = n
+            for k in range(begin, used):
+                parent = min(parent, pattern[k])
             sibling[c] = first_child[parent]
             first_child[parent] = c
-    return pointer, pattern[:used].copy()
+    # Grouped by row and then by column again, the rows of each column ascend.
+    starts, columns, _ = transposed(n, members(pointer), pattern[:used])
+    return transposed(n, members(starts), columns)[:2]
+
+
+@njit(cache=True, nogil=True)
+def members(starts: IntArray) -> IntArray:
+    """The group of each entry, from where the groups begin (n + 1,)."""
+    group = np.empty(starts[-1], np.int32)
+    for g in range(len(starts) - 1):
+        for k in range(starts[g], starts[g + 1]):
+            group[k] = g
+    return group
 
 
 @njit(cache=True, nogil=True)

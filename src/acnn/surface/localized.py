@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from acnn.shapes.shape import FloatArray, IntArray
-from acnn.surface.cholesky import TILE, numeric, solve_tile, symbolic, transposed
+from acnn.surface.cholesky import TILE, members, numeric, solve_tile, symbolic, transposed
 from acnn.surface.rows import smallest_kept
 
 
@@ -14,6 +14,7 @@ from acnn.surface.rows import smallest_kept
 def cell_rows(
     targets: IntArray,
     local: IntArray,
+    ascending: IntArray,
     faces: IntArray,
     vertex_faces_start: IntArray,
     vertex_faces: IntArray,
@@ -31,6 +32,7 @@ def cell_rows(
     Parameters
     - targets: (r,) vertices whose rows are wanted, all in `local`
     - local: (N,) the surroundings, in elimination order
+    - ascending: (N,) the order that sorts `local`
     - faces, vertex_faces_start, vertex_faces: the triangulation, and the faces around each vertex
     - entries: (angles, m, 3) off-diagonal face entries of W for each angle
     - mass: (n,)
@@ -49,15 +51,11 @@ def cell_rows(
         lookup[local[i]] = i
     inside, low, high = _inner_faces(local, lookup, faces, vertex_faces_start, vertex_faces)
     pointer, rows = symbolic(size, low, high)
-    columns = np.empty(len(rows), np.int32)
-    for c in range(size):
-        columns[pointer[c] : pointer[c + 1]] = c
-    row_pointer, row_columns, origin = transposed(size, columns, rows)
+    row_pointer, row_columns, origin = transposed(size, members(pointer), rows)
     place = np.empty(len(low), np.int32)
     for k in range(len(low)):
         begin, end = pointer[low[k]], pointer[low[k] + 1]
         place[k] = begin + np.searchsorted(rows[begin:end], high[k])
-    ascending = np.argsort(local)
     vertices = local[ascending]
 
     begins, counts = np.zeros((angles, scales, wanted), np.int64), np.zeros((angles, scales, wanted), np.int32)

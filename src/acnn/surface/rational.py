@@ -105,7 +105,9 @@ class RationalKernels:
             local = local[np.argsort(self.rank[local])]
             targets = cell[position[cell] >= 0]
             triangles = (self.faces, self.vertex_faces_start, self.vertex_faces)
-            found = cell_rows(targets, local, *triangles, entries, self.mass, tau, coefficients, keep)
+            found = cell_rows(
+                targets, local, np.argsort(local), *triangles, entries, self.mass, tau, coefficients, keep
+            )
             if found[1].flat[0] < 0:
                 raise InputError(
                     "The heat system of this shape is not positive definite: it has triangles without area or with "
