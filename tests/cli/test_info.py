@@ -54,6 +54,29 @@ def test_text_for_people_names_every_finding(square: Path, capfd: pytest.Capture
     assert "vertex 4" in text
 
 
+def test_a_surface_without_boundary_that_is_no_manifold_is_not_called_open(
+    tmp_path: Path, capfd: pytest.CaptureFixture
+) -> None:
+    # Two tetrahedra that share a vertex, then an edge.
+    faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])
+    corners = ["0 0 0", "1 0 0", "0 1 0", "0 0 1", "0 0 -1", "-1 0 -1", "0 -1 -1"]
+    for shared, other, words in [
+        (1, [0, 4, 5, 6], "1 vertex where fans of faces meet in a point"),
+        (2, [0, 3, 5, 6], "1 edge with more than two faces, 2 vertices where"),
+    ]:
+        used = sorted({*range(4), *other})
+        rows = [corners[i] for i in used]
+        second = np.searchsorted(used, np.array(other)[faces])
+        rows += [f"3 {a} {b} {c}" for a, b, c in [*faces.tolist(), *second.tolist()]]
+        path = tmp_path / f"shared{shared}.off"
+        path.write_text(f"OFF\n{len(used)} 8 0\n" + "\n".join(rows) + "\n")
+        assert main(["info", str(path)]) == 0
+        line = next(line for line in capfd.readouterr().out.splitlines() if "component(s)" in line)
+        assert "no boundary, not a manifold" in line
+        assert words in line
+        assert "open" not in line
+
+
 def test_bad_input_is_a_message_and_code_2(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     (tmp_path / "a.ply").write_bytes(b"ply\n")
     assert main(["info", str(tmp_path / "a.ply"), "--json"]) == 2

@@ -37,11 +37,10 @@ def info(
 def _text(facts: dict[str, Any]) -> str:
     lines = [f"{facts['path']}: {facts['kind']}, {facts['vertices']} vertices"]
     if facts["kind"] == "mesh":
-        state = "closed" if facts["closed"] else f"open, {facts['boundary_loops']} boundary loops"
         genus = "" if facts["genus"] is None else f", genus {facts['genus']}"
         lines[0] += f", {facts['faces']} faces"
         lines += [
-            f"  surface      {facts['components']} component(s), {state}{genus}",
+            f"  surface      {facts['components']} component(s), {_boundary(facts)}{genus}",
             f"  area         {facts['area']:.6g}"
             + ("" if facts["volume"] is None else f", volume {facts['volume']:.6g}"),
             f"  mean edge    {facts['mean_edge']:.6g}",
@@ -60,3 +59,17 @@ def _text(facts: dict[str, Any]) -> str:
             f"written to {facts['repaired_to']}" + (f"; the format cannot hold: {', '.join(lost)}" if lost else "")
         )
     return "\n".join(lines)
+
+
+def _boundary(facts: dict[str, Any]) -> str:
+    """Whether a mesh is open or closed, and what keeps it from being a manifold."""
+    loops = facts["boundary_loops"]
+    state = f"open, {loops} boundary loop{'' if loops == 1 else 's'}" if loops else "no boundary"
+    if facts["manifold"]:
+        return state if loops else "closed"
+    faults = []
+    if edges := facts["nonmanifold_edges"]:
+        faults.append(f"{edges} edge{'' if edges == 1 else 's'} with more than two faces")
+    if vertices := facts["nonmanifold_vertices"]:
+        faults.append(f"{vertices} {'vertex' if vertices == 1 else 'vertices'} where fans of faces meet in a point")
+    return f"{state}, not a manifold ({', '.join(faults) or 'faces that use a vertex twice'})"

@@ -26,10 +26,11 @@ def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
     """Facts about a shape, ready for JSON.
 
     For every shape: kind, vertices, bounding_box (two corners) and extent of the finite vertices (of a mesh: those with
-    a face), what it carries, findings. For a mesh also faces, components, manifold, oriented, closed, boundary loops
-    (number, edges, the 100 longest lengths), Euler characteristic chi = V - E + F, genus
-    sum_c (2 - chi_c - loops_c) / 2 where the surface is an oriented manifold, area, volume where closed, mean edge,
-    smallest angle in degrees, share of obtuse triangles. What is not defined is None.
+    a face), what it carries, findings. For a mesh also faces, components, manifold, the numbers of edges with more than
+    two faces and of vertices where several fans of faces meet, oriented, closed, boundary loops (number, edges, the 100
+    longest lengths), Euler characteristic chi = V - E + F, genus sum_c (2 - chi_c - loops_c) / 2 where the surface is
+    an oriented manifold, area, volume where closed, mean edge, smallest angle in degrees, share of obtuse triangles.
+    What is not defined is None.
     """
     points = _in_use(shape)
     low, high = points.min(axis=0), points.max(axis=0)
@@ -75,9 +76,13 @@ def _topology(mesh: Mesh, edges: Edges) -> dict[str, Any]:
     m = len(mesh.faces)
     first, second = edges.pairs()
     used = np.unique(mesh.faces)
-    fan_count, _ = fans(mesh.faces, first, second)
+    fan_count, fan = fans(mesh.faces, first, second)
+    vertex_of_fan = np.zeros(fan_count, np.int64)
+    vertex_of_fan[fan] = mesh.faces.reshape(-1)
+    crowded_edges = int((edges.counts > 2).sum())
+    crowded_vertices = int((np.bincount(vertex_of_fan) > 1).sum())
     degenerate = bool((edges.ends[:, 0] == edges.ends[:, 1]).any())
-    manifold = bool((edges.counts <= 2).all()) and fan_count == len(used) and not degenerate
+    manifold = not (crowded_edges or crowded_vertices or degenerate)
     oriented = bool(agree(mesh.faces, first, second).all()) and not degenerate
     half_edges = edges.boundary()
     loops, loop = boundary_loops(mesh.faces, half_edges)
@@ -90,6 +95,8 @@ def _topology(mesh: Mesh, edges: Edges) -> dict[str, Any]:
         "faces": m,
         "components": components,
         "manifold": manifold,
+        "nonmanifold_edges": crowded_edges,
+        "nonmanifold_vertices": crowded_vertices,
         "oriented": oriented,
         "closed": loops == 0 and manifold,
         "boundary_loops": loops,
