@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,6 +20,7 @@ import numba
 import numpy as np
 import torch
 
+from acnn.memory import peak_memory_mb
 from acnn.network import IntrinsicConv, Patches
 from acnn.network.narrow_products import StoredRows, _tiled, _width
 from acnn.patches.build import build_patches
@@ -79,7 +79,7 @@ def main() -> None:
             torch.testing.assert_close(method(f, small.weight[0]), expected, atol=1e-4, rtol=1e-4)
             times = measured(peer_step(method, small.weight[0], f), 1)
             report(f"{name} (one angle x {s.angles})", tuple(t * s.angles for t in times))
-    print(f"\npeak memory of the whole run {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    print(f"\npeak memory of the whole run {peak_memory_mb():.0f} MB")
 
 
 def torus(around: int = 265, across: int = 26) -> Mesh:

@@ -1,4 +1,5 @@
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -71,3 +72,9 @@ def test_a_cache_that_cannot_be_used_is_named(shape, tmp_path, capsys, monkeypat
     said = capsys.readouterr().err
     assert str(tmp_path / "file" / "cache") in said
     assert "ACNN_CACHE" in said
+
+
+def test_it_runs_where_python_has_no_resource_module(shape, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
+    assert main(["patches", shape, "--angles", "2", "--scales", "6", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["peak_memory_mb"] > 10

@@ -1,5 +1,7 @@
 import multiprocessing
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ from analytic import bumpy
 
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches, cached_patches, read_patches, write_patches
-from acnn.patches.cache import patch_key
+from acnn.patches.cache import cache_folder, patch_key
 
 SETTINGS = PatchSettings(angles=2, scales=(3.0, 200.0), eigenpairs=20)
 
@@ -88,3 +90,15 @@ def test_two_processes_may_prepare_the_same_shape_at_once(mesh, tmp_path):
     assert [worker.exitcode for worker in workers] == [0, 0]
     (path,) = tmp_path.iterdir()
     assert same(read_patches(path), build_patches(mesh, SETTINGS))
+
+
+def test_the_folder_is_the_one_asked_for_or_that_of_the_system(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    monkeypatch.delenv("ACNN_CACHE")
+    assert cache_folder().name == "acnn" or cache_folder().parent.name == "acnn"
+    if sys.platform.startswith("linux"):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+        assert cache_folder() == tmp_path / "xdg" / "acnn"
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        assert cache_folder() == Path.home() / ".cache" / "acnn"

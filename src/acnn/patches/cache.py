@@ -32,10 +32,11 @@ _ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vert
 
 
 def cache_folder() -> Path:
-    """Where cached operators live: `ACNN_CACHE`, else `acnn` in the user's cache folder."""
-    if os.environ.get("ACNN_CACHE"):
-        return Path(os.environ["ACNN_CACHE"])
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "acnn"
+    """Where cached operators live: `ACNN_CACHE`, else `acnn` in the user's cache folder of this system."""
+    from platformdirs import user_cache_path
+
+    chosen = os.environ.get("ACNN_CACHE")
+    return Path(chosen) if chosen else user_cache_path("acnn", appauthor=False)
 
 
 def cached_patches(

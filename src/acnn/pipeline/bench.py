@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from acnn.memory import peak_memory_mb
 from acnn.surface.rows import Progress
 
 PAIRS = 200
@@ -42,7 +42,7 @@ def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = N
             began = time.perf_counter()
             work()
             times.append(time.perf_counter() - began)
-        rows.append({"name": name, "seconds": min(times), "peak_memory_mb": _peak()})
+        rows.append({"name": name, "seconds": min(times), "peak_memory_mb": peak_memory_mb()})
     base = next((row["seconds"] for row in rows if row["name"] == "eigenpairs"), None)
     for row in rows:
         if base and row["name"].startswith("eigenpairs"):
@@ -147,12 +147,3 @@ def _config() -> Any:
     from acnn.training import preset_config
 
     return preset_config("quick")
-
-
-def _peak() -> float:
-    """The most memory that this process has held, in MB; 0 where the system does not tell."""
-    if sys.platform == "win32":
-        return 0.0
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e6 if sys.platform == "darwin" else 1e3)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 import tempfile
 import time
 from importlib import metadata
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import acnn
+from acnn.memory import machine_memory_mb, peak_memory_mb
 from acnn.patches.cache import cache_folder
 
 PACKAGES = ("numpy", "scipy", "torch", "numba", "trimesh", "matplotlib", "potpourri3d", "pygeodesic", "safetensors")
@@ -44,7 +44,7 @@ def examine() -> dict[str, Any]:
         "extras": {extra: _version(package) for extra, package in EXTRAS.items()},
         "cores": _cores(),
         "threads": _threads(),
-        "memory_mb": _memory(),
+        "memory_mb": machine_memory_mb() | {"peak": peak_memory_mb()},
         "cache": cache_state(cache_folder()),
         "data": data_state(os.environ.get("ACNN_DATA")),
         "self_test": self_test(),
@@ -61,8 +61,8 @@ def problems(facts: dict[str, Any]) -> list[str]:
         found.append("ACNN_DATA names a folder that does not exist: correct it, or unset it.")
     if not facts["self_test"]["passed"]:
         found.append(f"The self-test failed: {facts['self_test']['why']}. Reinstall acnn, and report it if that fails.")
-    memory = facts["memory_mb"].get("available")
-    if memory is not None and memory < 1500:
+    memory = facts["memory_mb"]["available"]
+    if memory < 1500:
         found.append(f"{memory:.0f} MB of memory are free: training takes 2000 or more. Close something.")
     return found
 
@@ -185,21 +185,3 @@ def _threads() -> dict[str, int | None]:
     except Exception:  # a broken package shows in the self-test
         return found
     return found
-
-
-def _memory() -> dict[str, float]:
-    """`total` and `available` in MB where the system tells, and the `peak` of this process."""
-    facts: dict[str, float] = {}
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        table = {line.split(":")[0]: float(line.split()[1]) / 1000 for line in lines if len(line.split()) > 1}
-        facts |= {"total": table["MemTotal"], "available": table["MemAvailable"]}
-    except (OSError, KeyError, ValueError):
-        if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-            facts["total"] = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e6
-    if sys.platform != "win32":
-        import resource
-
-        scale = 1e6 if sys.platform == "darwin" else 1e3  # bytes there, kilobytes here
-        facts["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
-    return facts

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 from acnn.array_files import full_disk
 from acnn.errors import InputError
+from acnn.memory import peak_memory_mb
 from acnn.patches import (
     PatchOperator,
     PatchSettings,
@@ -46,8 +46,6 @@ def patches_of_file(
 
     Returns the facts that `acnn patches --json` prints.
     """
-    import resource
-
     if check < 0:
         raise InputError(f"--check {check}: give the number of rows to compare, or leave it out.")
     chosen = PatchSettings(**{**settings, "scales": parse_scales(settings["scales"])})
@@ -58,7 +56,7 @@ def patches_of_file(
     known = operator is not None
     if operator is None:
         operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=progress)
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 1 << 20)
+    memory = peak_memory_mb()
     facts: dict[str, Any] = {
         "shape": str(path),
         **operator.facts,
