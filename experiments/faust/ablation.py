@@ -109,9 +109,9 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
     """Prepare, train and test one row; what it found is also left in `out/NAME/result.json`."""
     import torch
 
+    from acnn.files import write_whole
     from acnn.pipeline.evaluate_run import evaluate_run
     from acnn.pipeline.train_run import train_run
-    from acnn.shapes.formats.files import write_whole
     from acnn.training.config import read_config
 
     folder = out / name
@@ -150,7 +150,7 @@ def markdown(results: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run rows one after the other."""
-    from acnn.shapes.formats.files import write_whole
+    from acnn.files import write_whole
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="faust", help="FAUST's folder; by default below ACNN_DATA")

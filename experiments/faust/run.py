@@ -40,9 +40,9 @@ def experiment(
     from acnn.datasets.faust import open_faust, open_remeshed_faust
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import FAUST_EXACT, FAUST_REMESHED_ERROR
+    from acnn.files import write_whole
     from acnn.pipeline.evaluate_run import evaluate_run
     from acnn.pipeline.train_run import train_run
-    from acnn.shapes.formats.files import write_whole
     from acnn.training.config import preset_config
     from acnn.training.curve import write_training_curve
 

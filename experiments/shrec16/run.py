@@ -63,7 +63,7 @@ def experiment(
     from acnn.errors import InputError
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import PUBLISHED
-    from acnn.shapes.formats.files import write_whole
+    from acnn.files import write_whole
     from acnn.training.config import preset_config
 
     began = time.perf_counter()
@@ -111,9 +111,9 @@ def run_class(job: Job) -> dict[str, Any]:
     import torch
 
     from acnn.datasets.shrec16 import open_shrec16
+    from acnn.files import write_whole
     from acnn.pipeline.evaluate_run import Matched, evaluate_run
     from acnn.pipeline.train_run import train_run
-    from acnn.shapes.formats.files import write_whole
     from acnn.surface import surface_of
     from acnn.training.config import preset_config
 

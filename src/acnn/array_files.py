@@ -9,12 +9,12 @@ import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
+from acnn.files import whole_file
 
 _TYPES = {
     "U8": np.uint8,
@@ -30,11 +30,14 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Numbers of the errors that mean that a file found no room."""
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any] | None = None) -> None:
+def write_arrays(
+    path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any] | None = None, *, durable: bool = False
+) -> None:
     """Write arrays and facts about them to a file; readers never see a part of it.
 
     - path: in an existing folder or a new one
     - about: JSON-able
+    - durable: as for `acnn.files.whole_file`
 
     Raises OSError where it cannot be written; with a number of `FULL` where there is no room.
     """
@@ -43,14 +46,11 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[
 
     whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     facts = {"about": dict(about or {}), "checksum": _checksum(whole)}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.stem}-{uuid4().hex}.part")
     try:
-        save_file(whole, temporary, metadata={"acnn": json.dumps(facts)})
-        os.replace(temporary, path)
-    except BaseException as error:  # a process that is told to stop cleans up, too
-        temporary.unlink(missing_ok=True)
-        if isinstance(error, SafetensorError) and (number := full_disk(error)):
+        with whole_file(path, durable=durable) as temporary:
+            save_file(whole, temporary, metadata={"acnn": json.dumps(facts)})
+    except SafetensorError as error:
+        if number := full_disk(error):
             raise OSError(number, os.strerror(number), str(path)) from error
         raise
 

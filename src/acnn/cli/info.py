@@ -18,9 +18,9 @@ def info(
     kind: Annotated[str | None, typer.Option(metavar="mesh|cloud", help="Insist on one kind.")] = None,
 ) -> None:
     """Show what a file holds, what is wrong with it, and what repair would do; with --repair, do it."""
+    from acnn.files import make_folder
     from acnn.pipeline.describe_shape import describe_shape
     from acnn.shapes import load, save
-    from acnn.shapes.formats.files import make_folder
     from acnn.shapes.saving import format_to_write
 
     insisted: Literal["mesh", "cloud"] | None = kind  # type: ignore[assignment]  # load checks it

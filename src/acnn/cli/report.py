@@ -24,8 +24,8 @@ def report(
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
 ) -> None:
     """Match some test shapes and show them, with figures and settings, in one HTML file."""
+    from acnn.files import make_folder
     from acnn.pipeline.report_data import collect_report
-    from acnn.shapes.formats.files import make_folder
     from acnn.viewer.report import write_report
 
     target = file if file is not None else run / "report.html"

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +20,7 @@ from acnn.datasets.builtin import PHENOTYPES, Humans, pack_humans
 from acnn.datasets.poses import TEST_POSES, TRAINING_POSES, Arm, Leg, Pose, blend, bone_turns
 from acnn.datasets.remesh import Remeshed, remesh
 from acnn.errors import InputError
+from acnn.files import whole_file, write_whole
 
 # lowest and highest value: from a child of about five to the old, without giants
 _SPAN = {
@@ -145,7 +145,7 @@ def write_humans(
     target.mkdir(parents=True, exist_ok=True)
     humans = make_humans(subjects, poses, vertices, seed, progress=progress)
     save(humans.mesh(0), target / "reference.ply")
-    _write_text(target / "mirror.txt", "\n".join(map(str, humans.mirror)) + "\n")
+    write_whole(target / "mirror.txt", ("\n".join(map(str, humans.mirror)) + "\n").encode())
     own = remesh_humans(humans, seed) if remeshed else None
     entries = []
     for i, name in enumerate(humans.names):
@@ -153,16 +153,16 @@ def write_humans(
         if own is not None:
             labels = own[i].nearest_vertex(humans.faces)
             rows = (f"{f} {w[0]:.9g} {w[1]:.9g} {w[2]:.9g}" for f, w in zip(own[i].face, own[i].weights, strict=True))
-            _write_text(target / f"{name}.truth.txt", "\n".join(rows) + "\n")
+            write_whole(target / f"{name}.truth.txt", ("\n".join(rows) + "\n").encode())
         save(humans.mesh(i) if own is None else own[i].mesh, target / f"{name}.ply")
-        _write_text(target / f"{name}.labels.txt", "\n".join(map(str, labels)) + "\n")
+        write_whole(target / f"{name}.labels.txt", ("\n".join(map(str, labels)) + "\n").encode())
         person = int(humans.subjects[i])
         traits = {key: round(float(x), 4) for key, x in zip(PHENOTYPES, humans.phenotypes[person], strict=True)}
         entries.append(
             {"name": name, "subject": person, "pose": humans.poses[i], "split": humans.split[i], "phenotypes": traits}
         )
     about = {"kind": "humans", "seed": seed, "vertices": vertices, "remeshed": remeshed, "reference": "reference.ply"}
-    _write_text(target / "dataset.json", json.dumps({**about, "shapes": entries}, indent=1) + "\n")
+    write_whole(target / "dataset.json", (json.dumps({**about, "shapes": entries}, indent=1) + "\n").encode())
     return target
 
 
@@ -170,15 +170,8 @@ def write_builtin(path: str | os.PathLike[str], seed: int = 0) -> Path:
     """Make the file of humans that the package ships."""
     humans = make_humans(seed=seed, progress=lambda line: print(line, file=sys.stderr))
     target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            pack_humans(humans, stream)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    with whole_file(target) as temporary, temporary.open("wb") as stream:
+        pack_humans(humans, stream)
     return target
 
 
@@ -224,18 +217,6 @@ def _on_ground(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _mixed(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1)[0])
-
-
-def _write_text(path: Path, text: str) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 if __name__ == "__main__":

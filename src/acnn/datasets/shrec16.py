@@ -167,7 +167,7 @@ def read_baryc(path: Path, rows: int, faces: int) -> BarycentricTruth:
 
 def write_baryc(path: Path, truth: BarycentricTruth) -> None:
     """Write points as a .baryc_gt file, whole or not at all; unknown ones as triangle -1."""
-    from acnn.shapes.formats.files import write_whole
+    from acnn.files import write_whole
 
     known = truth.face >= 0
     weights = np.where(known[:, None], truth.weights, 0.0)

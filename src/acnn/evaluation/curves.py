@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from acnn.errors import InputError
 from acnn.evaluation.princeton import THRESHOLDS
 from acnn.evaluation.published import PublishedTable
-from acnn.shapes.formats.files import write_whole
+from acnn.files import write_whole
 
 
 def report_curves(report: Mapping[str, Any]) -> dict[str, list[float]]:

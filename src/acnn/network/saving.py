@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from acnn.errors import InputError
+from acnn.files import whole_file
 from acnn.network.model import AcnnModel
 
 _FORMAT = "acnn-model-1"
@@ -23,7 +22,7 @@ def save_model(model: AcnnModel, path: Path | str, metadata: dict[str, Any] | No
     Parameters
     - model: its configuration, weights and buffers are kept, whatever device they are on; weights that its output
       layer shares are written out
-    - path: of the file; its folder must exist
+    - path: of the file; its folder is made where it is missing
     - metadata: anything that JSON can hold, given back by `load_model`
 
     Raises InputError where the metadata cannot be written as JSON, OSError where the file cannot be written.
@@ -38,16 +37,8 @@ def save_model(model: AcnnModel, path: Path | str, metadata: dict[str, Any] | No
         raise InputError(f"{path}: the model's metadata cannot be written as JSON: {error}.") from error
     header = {"acnn": json.dumps({"format": _FORMAT, "about": about, "checksum": _checksum(about, tensors)})}
     data = save(tensors, metadata=header)
-    temporary = path.with_name(f".{path.name}-{secrets.token_hex(6)}.part")
-    try:
-        with temporary.open("wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with whole_file(path, durable=True) as temporary:
+        temporary.write_bytes(data)
 
 
 def load_model(path: Path | str) -> tuple[AcnnModel, dict[str, Any]]:

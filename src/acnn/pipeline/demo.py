@@ -15,10 +15,10 @@ from acnn.datasets.opening import humans_dataset
 from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.errors import InputError
 from acnn.evaluation.curves import report_curves, write_curves
+from acnn.files import write_whole
 from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.run import Run, open_run
 from acnn.pipeline.train_run import train_run
-from acnn.shapes.formats.files import write_whole
 from acnn.surface.rows import Progress
 from acnn.training.config import RunConfig, preset_config
 from acnn.training.loop import Report

@@ -18,9 +18,9 @@ from acnn.datasets.collection import BarycentricTruth, Dataset, Example, InMemor
 from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
 from acnn.datasets.shrec16 import load_mesh, write_baryc
 from acnn.errors import InputError
+from acnn.files import write_whole
 from acnn.pipeline.prepare import Failure
 from acnn.shapes import Mesh, save
-from acnn.shapes.formats.files import write_whole
 from acnn.surface.rows import Progress
 
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.errors import InputError
+from acnn.files import make_folder, write_whole
 from acnn.pipeline.map_files import fingerprint
 from acnn.pipeline.match import TORN, match_pair, match_shape
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.coloring import position_bytes
-from acnn.shapes.formats.files import make_folder, write_whole
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
 from acnn.surface.rows import Progress

@@ -7,6 +7,7 @@ from typing import Any
 
 from acnn.array_files import full_disk
 from acnn.errors import InputError
+from acnn.files import make_folder
 from acnn.memory import peak_memory_mb
 from acnn.patches import (
     PatchOperator,
@@ -18,7 +19,6 @@ from acnn.patches import (
 )
 from acnn.patches.cache import cache_folder, patches_path, sound_patches
 from acnn.shapes import Shape, load
-from acnn.shapes.formats.files import make_folder
 from acnn.surface import surface_of
 from acnn.surface.rows import Progress
 

@@ -15,10 +15,10 @@ from acnn.correspondence import SoftMap, soft_map_from_features
 from acnn.datasets.collection import Dataset
 from acnn.descriptors.rings import same_triangulation
 from acnn.errors import InputError
+from acnn.files import write_whole
 from acnn.network import AcnnModel, Patches, load_model
 from acnn.patches.operator import PatchOperator
 from acnn.shapes import Mesh, Shape
-from acnn.shapes.formats.files import write_whole
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.training.config import RunConfig
 

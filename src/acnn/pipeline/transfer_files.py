@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from acnn.correspondence.transfer import landmarks_on_query, pull_back
 from acnn.errors import InputError
+from acnn.files import make_folder, write_whole
 from acnn.pipeline.map_files import FileMap, read_map
 from acnn.shapes import Mesh, load, save
-from acnn.shapes.formats.files import make_folder, write_whole
 from acnn.shapes.saving import format_to_write
 from acnn.shapes.shape import Shape
 from acnn.surface.closest_points import SurfacePoints, points_at_vertices

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from acnn.errors import InputError
-from acnn.shapes.formats.files import encode_png, write_whole
+from acnn.files import write_whole
+from acnn.shapes.formats.files import encode_png
 from acnn.shapes.formats.sniff import NAMES, format_by_name
 from acnn.shapes.shape import Mesh, PointCloud
 

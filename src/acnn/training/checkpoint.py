@@ -51,12 +51,12 @@ def run_identity(config: RunConfig, shapes: list[str], reference: Mesh | None) -
 def write_checkpoint(
     path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, progress: Progress, config: dict[str, Any]
 ) -> None:
-    """Write model, optimiser and progress to one file, whole or not at all."""
+    """Write model, optimiser and progress to one file, whole or not at all, even if the power fails."""
     arrays = {f"model.{name}": tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
     for index, state in optimiser.state_dict()["state"].items():
         arrays |= {f"optimiser.{index}.{key}": torch.as_tensor(value).cpu().numpy() for key, value in state.items()}
     about = {"progress": asdict(progress), "config": config, "model": model.config}
-    write_arrays(path, arrays, {"checkpoint": json.dumps(about)})
+    write_arrays(path, arrays, {"checkpoint": json.dumps(about)}, durable=True)
 
 
 def check_settings(path: Path, config: dict[str, Any]) -> None:

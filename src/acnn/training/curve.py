@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from acnn.shapes.formats.files import write_whole
+from acnn.files import write_whole
 
 COLUMNS = ("epoch", "step", "core_minutes", "loss", "training_exact", "validation_exact")
 

@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 from typing import Any, Self
 
-from acnn.shapes.formats.files import write_whole
+from acnn.files import write_whole
 
 
 class Log:

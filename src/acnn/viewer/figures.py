@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
-from acnn.shapes.formats.files import make_folder
+from acnn.files import make_folder
 from acnn.shapes.shape import FloatArray, Mesh
 from acnn.viewer.figures_filters import first_filters, polar_picture, strongest_filters
 from acnn.viewer.figures_parts import caption, chequered, color_bar, refined_mesh

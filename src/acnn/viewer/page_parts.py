@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from acnn.errors import InputError
-from acnn.shapes.formats.files import write_whole
+from acnn.files import write_whole
 from acnn.viewer.colors import value_colors
 
 STYLES = ("page.css", "stage.css")

@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
+import io
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acnn.errors import InputError
+from acnn.files import write_whole
 from acnn.shapes.shape import PointCloud, Shape
 from acnn.viewer.colors import position_colors, to_linear, to_srgb, value_colors
 
@@ -179,16 +180,9 @@ def save_png(image: Image, path: str | os.PathLike[str]) -> Path:
     picture = np.asarray(image)
     if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] not in (3, 4):
         raise InputError(f"{target}: a picture is (height, width, 3 or 4) uint8, not {picture.shape} {picture.dtype}.")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(suffix=".png", dir=target.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            Pictures.fromarray(picture).save(stream, format="PNG", optimize=True)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, target)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    stream = io.BytesIO()
+    Pictures.fromarray(picture).save(stream, format="PNG", optimize=True)
+    write_whole(target, stream.getvalue())
     return target
 
 

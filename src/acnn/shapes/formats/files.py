@@ -1,47 +1,13 @@
-"""Files beside a shape: written whole or not at all, and read only from the shape's own folder."""
+"""Files beside a shape, read only from the shape's own folder, and images as bytes."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.errors import InputError
-
 MAX_PIXELS = 1 << 26
-
-
-def make_folder(path: Path) -> None:
-    """Make the folder that a file is to be written to, where it is missing; a folder in the file's place is refused."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder. Give the name of a file, with its ending.")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"{path}: its folder cannot be made ({error.strerror}). Choose another.") from error
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under a temporary name in its folder and rename it, so that it is there whole or not at all."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise InputError(f"{path}: cannot write here ({error.strerror}). Choose another folder.") from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InputError(f"{path}: could not be written ({error.strerror}). Nothing was changed.") from error
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
 
 
 def read_beside(path: Path, name: str) -> bytes | None:
