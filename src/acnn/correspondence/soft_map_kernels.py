@@ -6,8 +6,10 @@ from math import exp
 from typing import Any
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
+
+from acnn.compilation import compiled
 
 NEGLIGIBLE = 25.0
 """Logits this far below the largest add less than 2e-7 to the sum, ten thousand of them together."""
@@ -16,7 +18,7 @@ LANES = 32
 """How many entries of a row are compared side by side."""
 
 
-@njit(cache=True, parallel=True)  # type: ignore[misc,unused-ignore]
+@compiled(parallel=True)
 def largest_of_rows(
     logits: NDArray[Any], vertices: NDArray[Any], probabilities: NDArray[Any], finite: NDArray[Any]
 ) -> None:
@@ -57,7 +59,7 @@ def largest_of_rows(
             probabilities[i, place] = exp(values[place] - peak) / total
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _peak(row: NDArray[Any]) -> tuple[Any, bool]:
     """The largest of a row, and whether none is NaN and the largest is finite; lanes side by side, for vector code."""
     largest = np.full(LANES, -np.inf, np.float32)

@@ -10,9 +10,9 @@ import heapq
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from acnn.compilation import compiled
 from acnn.errors import InputError
 
 _RING = 64  # most faces around a vertex while collapsing, where none has more; at the limit it takes no more
@@ -63,7 +63,7 @@ def decimate(
     return kept, number[coarse]
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _cost(p, quadric, size, noise, tolerance, u, v):  # type: ignore[no-untyped-def]
     x, y, z = p[v, 0], p[v, 1], p[v, 2]
     dx, dy, dz = x - p[u, 0], y - p[u, 1], z - p[u, 2]
@@ -75,14 +75,14 @@ def _cost(p, quadric, size, noise, tolerance, u, v):  # type: ignore[no-untyped-
     return length * noise[u] + max(0.0, error) / (tolerance * tolerance)
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _normal(p, a, b, c):  # type: ignore[no-untyped-def]
     ux, uy, uz = p[b, 0] - p[a, 0], p[b, 1] - p[a, 1], p[b, 2] - p[a, 2]
     vx, vy, vz = p[c, 0] - p[a, 0], p[c, 1] - p[a, 1], p[c, 2] - p[a, 2]
     return uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _quality(p, a, b, c):  # type: ignore[no-untyped-def]
     """4 sqrt(3) area / sum of squared edges: 1 for an equilateral triangle, 0 for a degenerate one."""
     nx, ny, nz = _normal(p, a, b, c)
@@ -92,7 +92,7 @@ def _quality(p, a, b, c):  # type: ignore[no-untyped-def]
     return 2.0 * math.sqrt(3.0) * math.sqrt(nx * nx + ny * ny + nz * nz) / max(total, 1e-300)
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _ring(faces, around, counts, u, out):  # type: ignore[no-untyped-def]
     """Neighbours of u into `out`; returns how many."""
     n = 0
@@ -113,7 +113,7 @@ def _ring(faces, around, counts, u, out):  # type: ignore[no-untyped-def]
     return n
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
     nu = _ring(faces, around, counts, u, ring_u)
     nv = _ring(faces, around, counts, v, ring_v)
@@ -158,7 +158,7 @@ def _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):  # t
     return True
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _collapse(p, given, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
     n, m = len(p), len(given)
     faces = given.copy()

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from acnn.compilation import compiled
 
 
 def overlap_share(vertices: NDArray[np.float64], faces: NDArray[np.int32], offset: float = 0.0005) -> float:
@@ -26,7 +27,7 @@ def overlap_share(vertices: NDArray[np.float64], faces: NDArray[np.int32], offse
     return float(np.mean(_winding(points + offset * normals, points, triangles) > 0.5))
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def _winding(queries, points, faces):  # type: ignore[no-untyped-def]
     out = np.zeros(len(queries))
     for i in range(len(queries)):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray
 
 Vector: TypeAlias = tuple[float, float, float]
@@ -24,7 +24,7 @@ AZIMUTHS = 8
 ROUNDING = 1e-6
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def describe(
     points: FloatArray,
     normals: FloatArray,
@@ -74,7 +74,7 @@ def describe(
                 result[i, k] = histogram[k] * scale
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _gather(
     i: int,
     points: FloatArray,
@@ -98,7 +98,7 @@ def _gather(
     return count
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _axes(
     count: int, indices: Indices, offsets: FloatArray, weights: FloatArray, radius: float, normal: Vector, upright: bool
 ) -> tuple[Vector, Vector]:
@@ -129,7 +129,7 @@ def _axes(
     return x, z
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _mean_normal(
     own: Vector,
     count: int,
@@ -152,7 +152,7 @@ def _mean_normal(
     return (x / length, y / length, z / length) if length > 0.0 else own
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _nearest(count: int, offsets: FloatArray, z: Vector, otherwise: Vector) -> Vector:
     """Offset of the nearest neighbour that is not straight above or below."""
     shortest, nearest = np.inf, otherwise
@@ -162,7 +162,7 @@ def _nearest(count: int, offsets: FloatArray, z: Vector, otherwise: Vector) -> V
     return nearest
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _signed(
     x: Vector,
     z: Vector,
@@ -189,7 +189,7 @@ def _signed(
     return x, z
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _side(
     axis: Vector,
     count: int,
@@ -220,7 +220,7 @@ def _side(
     return 0
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _fill(
     histogram: FloatArray,
     x_axis: Vector,
@@ -259,29 +259,29 @@ def _fill(
                     histogram[place + 1] += mass * (position - low_bin)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _along(rows: FloatArray, k: int, axis: Vector) -> float:
     return rows[k, 0] * axis[0] + rows[k, 1] * axis[1] + rows[k, 2] * axis[2]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _dot(a: Vector, b: Vector) -> float:
     return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _cross(a: Vector, b: Vector) -> Vector:
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _across(a: Vector, unit: Vector) -> Vector:
     """The part of a that is orthogonal to a unit vector."""
     along = _dot(a, unit)
     return a[0] - along * unit[0], a[1] - along * unit[1], a[2] - along * unit[2]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _unit(a: Vector, otherwise: Vector) -> Vector:
     length = np.sqrt(_dot(a, a))
     if length > ROUNDING:

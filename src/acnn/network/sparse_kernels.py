@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
 from numpy.typing import NDArray
 
+from acnn.compilation import compiled
 from acnn.network.vector_rows import gather_rows, multiply_rows, scatter_row
 
 _CHUNK = 128
 """Rows of a tile multiplied at once: they stay in the first-level cache."""
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def filter_then_gather(
     start: NDArray[Any],
     vertices: NDArray[Any],
@@ -46,7 +46,7 @@ def filter_then_gather(
         add_gathered(start, vertices, values, first + b, 0, n, work, y)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def sparse_then_filter(
     start: NDArray[Any],
     vertices: NDArray[Any],
@@ -85,7 +85,7 @@ def sparse_then_filter(
                 _add_product(f[i : i + _CHUNK].ravel(), 1, p, p, work[i : i + _CHUNK], gradient[b])
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def add_gathered(
     start: NDArray[Any],
     vertices: NDArray[Any],
@@ -109,7 +109,7 @@ def add_gathered(
             gather_rows(x, y, i, start[row + i], start[row + i + 1], vertices, values, 8)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def add_scattered(
     start: NDArray[Any],
     vertices: NDArray[Any],
@@ -133,7 +133,7 @@ def add_scattered(
             scatter_row(y, x, i, start[row + i], start[row + i + 1], vertices, values, 8)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def _add_product(a: NDArray[Any], row_stride: int, stride: int, rows: int, b: NDArray[Any], c: NDArray[Any]) -> None:
     """c[i] += sum over k of a[i row_stride + k stride] b[k], with as many rows at once as fill the registers."""
     count, width = b.shape

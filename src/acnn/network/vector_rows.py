@@ -2,8 +2,7 @@
 
 A tile is a C-contiguous array (rows, width) of float32 or float64 with one of `WIDTHS` columns. They are
 written in LLVM's own terms because numba keeps a row in memory when the same loop is written in Python, at a fifth of
-the speed. They are compiled into `sparse_kernels.py`, whose compiled copy on disk does not notice changes made here:
-touch that file too.
+the speed. They are compiled into `sparse_kernels.py`.
 """
 
 from __future__ import annotations

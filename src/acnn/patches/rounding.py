@@ -7,8 +7,9 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from acnn.compilation import compiled
 
 
 def renormalise_and_round(
@@ -25,7 +26,7 @@ def renormalise_and_round(
     return values.astype(np.float16)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _round_rows(start: NDArray[np.int64], values: NDArray[np.float32]) -> None:
     for row in range(len(start) - 1):
         begin, end = start[row], start[row + 1]
@@ -50,7 +51,7 @@ def _round_rows(start: NDArray[np.int64], values: NDArray[np.float32]) -> None:
             values[at] = better
 
 
-@njit(cache=True, nogil=True, inline="always")
+@compiled(nogil=True, inline="always")
 def _halved(value: float) -> float:
     """The nearest number that half precision can hold: eleven bits, or a multiple of 2^-24 below 2^-14."""
     if abs(value) < 2.0**-14:

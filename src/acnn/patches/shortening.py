@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from acnn.compilation import compiled
 from acnn.surface.rows import SparseRows
 
 
@@ -21,7 +21,7 @@ def largest_entries(rows: SparseRows, count: int) -> SparseRows:
     return SparseRows(start, vertices, values, rows.mass_kept * share)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _copy_largest(
     start: NDArray[np.int64],
     vertices: NDArray[np.int32],

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from acnn.compilation import compiled
 
 
 class BoxTree(NamedTuple):
@@ -66,7 +67,7 @@ def nearest_triangles(tree: BoxTree, points: NDArray[np.float64]) -> tuple[NDArr
     return faces, weights
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc,unused-ignore]
+@compiled(nogil=True)
 def _search(low, high, order, corners, points, faces, weights):  # type: ignore[no-untyped-def]
     inner = len(low) // 2  # nodes before the leaves
     stack, gaps = np.empty(64, np.int64), np.empty(64)
@@ -103,7 +104,7 @@ def _search(low, high, order, corners, points, faces, weights):  # type: ignore[
         faces[i] = nearest
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc,unused-ignore]
+@compiled(nogil=True)
 def _gap(point, low, high, node):  # type: ignore[no-untyped-def]
     """The squared distance from a point to the box of a node; an empty box is infinitely far."""
     total = 0.0
@@ -113,7 +114,7 @@ def _gap(point, low, high, node):  # type: ignore[no-untyped-def]
     return total
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc,unused-ignore]
+@compiled(nogil=True)
 def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
     """The squared distance from a point to a triangle, and the weights of its corners at the nearest place.
 
@@ -159,7 +160,7 @@ def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
     return best
 
 
-@njit(cache=True, nogil=True)  # type: ignore[misc,unused-ignore]
+@compiled(nogil=True)
 def _off(point, corners, face, weights):  # type: ignore[no-untyped-def]
     total = 0.0
     for d in range(3):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-from numba import njit
 from scipy.sparse import csr_array
 
+from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray, IntArray
 
 
@@ -32,7 +32,7 @@ def partition(graph: csr_array, size: int, eagerness: FloatArray) -> tuple[IntAr
     return members, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _farthest_point_labels(
     indptr: IntArray, indices: IntArray, lengths: FloatArray, seeds: int, eagerness: FloatArray
 ) -> IntArray:
@@ -70,7 +70,7 @@ def _farthest_point_labels(
     return label
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def surroundings(
     indptr: IntArray,
     indices: IntArray,

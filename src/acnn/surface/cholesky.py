@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray, IntArray
 
 TILE = 32
 """Right-hand sides solved together: one row of a tile is eight vector registers of four doubles."""
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def symbolic(n: int, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
     """Pattern of the Cholesky factor, below the diagonal, by columns with ascending rows.
 
@@ -78,7 +79,7 @@ def symbolic(n: int, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]
     return transposed(n, members(starts), columns)[:2]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def members(starts: IntArray) -> IntArray:
     """The group of each entry, from where the groups begin (n + 1,)."""
     group = np.empty(starts[-1], np.int32)
@@ -88,7 +89,7 @@ def members(starts: IntArray) -> IntArray:
     return group
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def transposed(n: int, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     """Group entries by column: starts (n + 1,), row of each entry, and where each entry stood before."""
     starts = np.zeros(n + 1, np.int32)
@@ -107,7 +108,7 @@ def transposed(n: int, rows: IntArray, columns: IntArray) -> tuple[IntArray, Int
     return starts, grouped, origin
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def numeric(pointer: IntArray, rows: IntArray, values: FloatArray, diagonal: FloatArray) -> bool:
     """Overwrite a symmetric positive definite matrix, given on the factor's pattern, by its Cholesky factor.
 
@@ -153,7 +154,7 @@ def numeric(pointer: IntArray, rows: IntArray, values: FloatArray, diagonal: Flo
     return True
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def solve_tile(
     pointer: IntArray,
     rows: IntArray,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.cholesky import TILE, members, numeric, solve_tile, symbolic, transposed
 from acnn.surface.rows import smallest_kept
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def cell_rows(
     targets: IntArray,
     local: IntArray,
@@ -120,7 +120,7 @@ def cell_rows(
     return begins, counts, sums, found_at[:used].copy(), found[:used].copy()
 
 
-@njit(cache=True, nogil=True, fastmath={"contract"})
+@compiled(nogil=True, fastmath={"contract"})
 def _combine(powers: FloatArray, coefficients: FloatArray, total: FloatArray) -> None:
     """total[s] = sum over d of coefficients[s, d] powers[d], in pieces that stay in the fastest cache."""
     scales, terms = coefficients.shape
@@ -138,14 +138,14 @@ def _combine(powers: FloatArray, coefficients: FloatArray, total: FloatArray) ->
                     piece[k] += c * term[k]
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _longer(array: FloatArray, length: int) -> FloatArray:
     grown = np.empty(length, array.dtype)
     grown[: len(array)] = array
     return grown
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _inner_faces(
     local: IntArray, lookup: IntArray, faces: IntArray, vertex_faces_start: IntArray, vertex_faces: IntArray
 ) -> tuple[IntArray, IntArray, IntArray]:
@@ -171,7 +171,7 @@ def _inner_faces(
     return inside[:count], low, high
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def _candidates(
     tile: FloatArray, order: IntArray, keep: float, totals: FloatArray, many: IntArray, at: IntArray, size: FloatArray
 ) -> None:
@@ -191,7 +191,7 @@ def _candidates(
         _larger(tile, order, totals * (0.1 * (1.0 - keep) / n), many, at, size)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@compiled(nogil=True, boundscheck=False)
 def _larger(
     tile: FloatArray, order: IntArray, least: FloatArray, many: IntArray, at: IntArray, size: FloatArray
 ) -> FloatArray:

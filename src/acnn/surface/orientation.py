@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 from scipy.spatial import cKDTree
 
+from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray, IntArray
 
 NEIGHBOURS = 8
@@ -94,7 +94,7 @@ def _turn_regions(points: FloatArray, normals: FloatArray, spacing: FloatArray, 
             break
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _dipole_energy(
     points: FloatArray, normals: FloatArray, spacing: FloatArray, member: IntArray, label: IntArray, sources: IntArray
 ) -> float:

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from numpy.typing import NDArray
 
+from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray, IntArray
 
 Progress = Callable[[int, int], None]
@@ -85,7 +86,7 @@ def join(pieces: list[Piece], rows: int) -> SparseRows:
     return SparseRows(start, vertices, values, kept / rows)
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _copy_rows(
     reads: IntArray,
     writes: IntArray,
@@ -106,7 +107,7 @@ def _copy_rows(
     return held
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
     """The fewest largest entries of each row of a dense block (r, n) that hold a share `keep` of its sum |row|.
 
@@ -136,7 +137,7 @@ def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, Floa
     return begins, counts, totals, vertices, values
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def smallest_kept(sizes: FloatArray, enough: float, histogram: FloatArray) -> float:
     """The size down to which entries must be kept, largest first, for them to sum to `enough` in absolute value.
 

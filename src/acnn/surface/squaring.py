@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 
+from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.laplacian import stiffness_parts
@@ -116,7 +116,7 @@ def _square(matrix: sp.csr_array, threshold: float, pool: ThreadPoolExecutor) ->
     return squared
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _square_rows(
     start: IntArray, index: IntArray, value: FloatArray, first: int, last: int, threshold: float
 ) -> tuple[IntArray, IntArray, FloatArray]:
@@ -158,7 +158,7 @@ def _square_rows(
     return counts, indices[:used].copy(), data[:used].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _clip_rows(
     start: IntArray, index: IntArray, value: FloatArray, rows: IntArray, keep: float, n: int
 ) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray, IntArray
 
 TIE = 1e-5
 """Weights that decide between four points on a circle; beyond rounding, and too small to be felt elsewhere."""
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def delaunay_stars(points: FloatArray, normals: FloatArray, near: IntArray) -> IntArray:
     """Triangles (m, 3) that hold each point in the Delaunay triangulation of its neighbours in its tangent plane.
 
@@ -74,7 +74,7 @@ def delaunay_stars(points: FloatArray, normals: FloatArray, near: IntArray) -> I
     return triangles[:count].copy()
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _convex_hull(points: FloatArray, hull: IntArray) -> int:
     """Corners of the convex hull, counter-clockwise, into `hull`; returns how many (Andrew's monotone chain)."""
     n = len(points)
@@ -99,7 +99,7 @@ def _convex_hull(points: FloatArray, hull: IntArray) -> int:
     return size
 
 
-@njit(cache=True, nogil=True)
+@compiled(nogil=True)
 def _turn(points: FloatArray, a: int, b: int, c: int) -> float:
     return (points[b, 0] - points[a, 0]) * (points[c, 1] - points[a, 1]) - (points[b, 1] - points[a, 1]) * (
         points[c, 0] - points[a, 0]

@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 from numpy.typing import NDArray
+
+from acnn.compilation import compiled
 
 Array = NDArray[np.float64]
 _EMPTY = -1
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def draw_triangles(screen: Array, faces: NDArray[np.int32], height: int, width: int):  # type: ignore[no-untyped-def]
     """Find for every pixel the nearest triangle and where in it the pixel lies.
 
@@ -59,7 +61,7 @@ def draw_triangles(screen: Array, faces: NDArray[np.int32], height: int, width: 
     return face, bary, depth
 
 
-@njit(cache=True)  # type: ignore[misc,unused-ignore]
+@compiled()
 def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: int):  # type: ignore[no-untyped-def]
     """Find for every pixel the nearest ball, each drawn as a disc whose depth bulges like the ball's.
 
@@ -89,7 +91,7 @@ def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: in
     return point, normal, depth
 
 
-@njit(cache=True, parallel=True)  # type: ignore[misc,unused-ignore]
+@compiled(parallel=True)
 def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
     """Carry an attribute (n, c) of the vertices to the pixels: (height, width, c) float32, 0 where nothing is."""
     height, width = face.shape
@@ -110,7 +112,7 @@ def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
     return out
 
 
-@njit(cache=True, parallel=True)  # type: ignore[misc,unused-ignore]
+@compiled(parallel=True)
 def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyped-def]
     """Share of the light from all around that reaches each pixel, 0 to 1, from the depths near it.
 
@@ -145,7 +147,7 @@ def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyp
     return light
 
 
-@njit(cache=True, parallel=True)  # type: ignore[misc,unused-ignore]
+@compiled(parallel=True)
 def shade(base, normal, reaching, lights, ambient, gloss):  # type: ignore[no-untyped-def]
     """Light each pixel: a sky that is brighter above, broad lamps, and a faint highlight of the first lamp.
 
