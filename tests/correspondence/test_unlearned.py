@@ -22,7 +22,9 @@ def test_another_person_in_another_triangulation_is_matched(reference):
     mesh = builtin_humans().mesh(42)
     copy = remesh(mesh, seed=3)
     found = match_without_network(surface_of(copy.mesh), reference)
-    result = evaluate_map(found.query_to_reference, copy.nearest_vertex(mesh.faces), ReferenceDistances(reference))
+    result = evaluate_map(
+        found.query_to_reference, copy.truth.nearest_vertex(mesh.vertices, mesh.faces), ReferenceDistances(reference)
+    )
     assert result.mean_error_x100 < 3
     good = result.errors < 0.05
     assert found.confidence[good].mean() > found.confidence[~good].mean()

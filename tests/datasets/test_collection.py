@@ -4,6 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from analytic import grid
 
 from acnn.datasets.collection import (
     BarycentricTruth,
@@ -88,9 +89,32 @@ def test_two_shapes_of_one_name_are_rejected() -> None:
         dataset("a", "b", "a")
 
 
-def test_nearest_vertex_takes_the_largest_weight() -> None:
-    truth = BarycentricTruth(np.array([0, 3, -1], np.int32), np.array([[0.2, 0.5, 0.3], [0.1, 0.1, 0.8], [1, 0, 0]]))
-    np.testing.assert_array_equal(truth.nearest_vertex(TETRA.faces), [2, 3, -1])
+def test_nearest_vertex_is_not_the_corner_of_largest_weight() -> None:
+    # a long thin triangle: the point is near its first corner, but the other two lie on one line with it
+    vertices = np.array([[0.0, 1, 0], [-10, 0, 0], [10, 0, 0], [0, -1, 0]])
+    faces = np.array([[0, 1, 2], [1, 3, 2]], np.int32)
+    truth = BarycentricTruth(np.array([0, 0, -1], np.int32), np.array([[0.2, 0.4, 0.4], [0.3, 0.3, 0.4], [0, 0, 0]]))
+    np.testing.assert_array_equal(truth.nearest_vertex(vertices, faces), [0, 0, -1])
+    # a vertex across the edge counts where it is nearer than all corners
+    low = BarycentricTruth(np.array([0], np.int32), np.array([[0.0, 0.5, 0.5]]))
+    nearer = vertices * [1, 2, 1] + np.array([[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]])
+    np.testing.assert_array_equal(low.nearest_vertex(nearer, faces), [3])
+
+
+def test_nearest_vertex_stays_on_its_fold_of_the_surface() -> None:
+    sheet = grid(4)
+    over = sheet.vertices + [0.5, 0.5, 0.01]  # its vertices lie over the middles of the cells below
+    faces = np.concatenate([sheet.faces, sheet.faces + 16])
+    truth = BarycentricTruth(np.arange(len(sheet.faces), dtype=np.int32), np.full((len(sheet.faces), 3), 1 / 3))
+    assert truth.nearest_vertex(np.concatenate([sheet.vertices, over]), faces).max() < 16
+
+
+def test_nearest_vertex_of_a_midpoint_does_not_depend_on_rounding_or_on_its_face() -> None:
+    turn = np.linalg.qr(np.random.default_rng(0).normal(size=(3, 3)))[0]
+    # the middle of the edge from 0 to 1, as a point of either face
+    truth = BarycentricTruth(np.array([0, 1], np.int32), np.array([[0.5, 0, 0.5], [0.5, 0.5, 0]]))
+    for vertices in (TETRA.vertices, TETRA.vertices @ turn / 3 + 0.1, TETRA.vertices @ turn.T * 7 - 2):
+        np.testing.assert_array_equal(truth.nearest_vertex(vertices, TETRA.faces), [0, 0])
 
 
 def test_labels_follow_vertices_dropped_and_split_on_loading() -> None:

@@ -9,7 +9,7 @@ import pytest
 from analytic import grid
 
 from acnn.datasets import BarycentricTruth, open_dataset
-from acnn.datasets.shrec16 import nearest_vertices, open_shrec16, read_baryc, shrec16_classes, write_baryc
+from acnn.datasets.shrec16 import open_shrec16, read_baryc, shrec16_classes, write_baryc
 from acnn.errors import InputError
 from acnn.shapes import Mesh, load, save
 from acnn.surface import surface_of
@@ -87,26 +87,6 @@ def test_truth_survives_what_loading_mends(root: Path) -> None:
     data = open_dataset(root / "cuts" / "cat")
     assert len(data.reference.vertices) == 36
     np.testing.assert_array_equal(data.samples[1].read().labels, np.arange(24))
-
-
-def test_label_is_the_nearest_vertex_not_the_heaviest_corner() -> None:
-    # a long thin triangle: the point is near its first corner, but the other two lie on one line with it
-    vertices = np.array([[0.0, 1, 0], [-10, 0, 0], [10, 0, 0], [0, -1, 0]])
-    mesh = Mesh(vertices, np.array([[0, 1, 2], [1, 3, 2]], np.int32))
-    truth = BarycentricTruth(np.array([0, 0, -1], np.int32), np.array([[0.2, 0.4, 0.4], [0.3, 0.3, 0.4], [0, 0, 0]]))
-    np.testing.assert_array_equal(nearest_vertices(truth, mesh), [0, 0, -1])
-    # a vertex across the edge counts where it is nearer than all corners
-    low = BarycentricTruth(np.array([0], np.int32), np.array([[0.0, 0.5, 0.5]]))
-    nearer = Mesh(vertices * [1, 2, 1] + np.array([[0, 0, 0], [0, 0, 0], [0, 0, 0], [0, 1, 0]]), mesh.faces)
-    np.testing.assert_array_equal(nearest_vertices(low, nearer), [3])
-
-
-def test_label_stays_on_its_fold_of_the_surface() -> None:
-    sheet = grid(4)
-    over = sheet.vertices + [0.5, 0.5, 0.01]  # its vertices lie over the middles of the cells below
-    mesh = Mesh(np.concatenate([sheet.vertices, over]), np.concatenate([sheet.faces, sheet.faces + 16]))
-    truth = BarycentricTruth(np.arange(len(sheet.faces), dtype=np.int32), np.full((len(sheet.faces), 3), 1 / 3))
-    assert nearest_vertices(truth, mesh).max() < 16
 
 
 def test_written_truth_is_read_back(tmp_path: Path) -> None:

@@ -137,6 +137,17 @@ def test_truth_at_a_corner_equals_truth_at_a_vertex(sphere):
     assert inside.exact == at.exact >= 0.2
 
 
+def test_exact_is_the_vertex_nearest_to_the_true_point_as_in_labels():
+    # a long thin triangle: the first corner is the nearest, though it has the smallest weight
+    vertices = np.array([[0.0, 1, 0], [-10, 0, 0], [10, 0, 0], [0, -1, 0]])
+    surface = surface_of(Mesh(vertices, np.array([[0, 1, 2], [1, 3, 2]], np.int32)), unit=1.0)
+    truth = BarycentricTruth(np.array([0], np.int32), np.array([[0.25, 0.3, 0.45]]))
+    distances = ReferenceDistances(surface)
+    results = [evaluate_map([vertex], truth, distances) for vertex in range(3)]
+    assert [result.exact for result in results] == [1.0, 0.0, 0.0]
+    assert results[0].mean_error_x100 < min(result.mean_error_x100 for result in results[1:])
+
+
 def test_unknown_truth_is_left_out(sphere):
     matched = np.array([4, 9, 9, 100])
     truth = np.array([4, -1, 9, -1])

@@ -22,6 +22,9 @@ IntArray = NDArray[np.int32]
 Split = Literal["train", "test"]
 T = TypeVar("T")
 
+_TIE = 1e-6
+"""Distances that differ by less than this fraction are the same, so that labels do not depend on rounding."""
+
 
 @dataclass(frozen=True, eq=False)
 class BarycentricTruth:
@@ -34,10 +37,46 @@ class BarycentricTruth:
     face: IntArray
     weights: NDArray[np.float64]
 
-    def nearest_vertex(self, faces: NDArray[np.integer]) -> IntArray:
-        """(n,) the corner of the reference's `faces` with the largest weight; -1 where unknown."""
-        corner = np.asarray(faces)[self.face, self.weights.argmax(axis=1)]
-        return np.where(self.face >= 0, corner, -1).astype(np.int32)
+    def nearest_vertex(self, vertices: NDArray[np.floating], faces: NDArray[np.integer]) -> IntArray:
+        """Find the vertex of the reference that is nearest to each point.
+
+        It is the label of a vertex in training, and the match that counts as exact in evaluation. Candidates are the
+        corners of the point's face and all vertices joined to them: the corner of largest weight is not always the
+        nearest, and a vertex that is near in space may belong to another fold of the surface. Of several at the same
+        distance it is that of the lowest number.
+
+        Parameters
+        ----------
+        vertices : (m, 3) array
+            Of the reference, in any unit.
+        faces : (k, 3) array
+            Of the reference.
+
+        Returns
+        -------
+        (n,) int32 array
+            -1 where the point is unknown.
+        """
+        from scipy.sparse import csr_array, eye_array
+
+        known = np.flatnonzero(self.face >= 0)
+        if not len(known):
+            return np.full(len(self.face), -1, np.int32)
+        m, corners = len(vertices), np.asarray(faces)[self.face[known]]
+        points = np.einsum("nk,nkd->nd", self.weights[known], vertices[corners])
+        edges = np.asarray(faces)[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T
+        joined = csr_array((np.ones(edges.shape[1]), edges), shape=(m, m))
+        rows = np.repeat(np.arange(len(known)), 3)
+        at_corners = csr_array((np.ones(corners.size), (rows, corners.ravel())), shape=(len(known), m))
+        candidates = (at_corners @ (joined + joined.T + eye_array(m))).tocsr()  # row i: those of point i
+        start, rows = candidates.indptr[:-1], np.repeat(np.arange(len(known)), np.diff(candidates.indptr))
+        apart = np.linalg.norm(vertices[candidates.indices] - points[rows], axis=1)
+        least = np.minimum.reduceat(apart, start)
+        tied = apart <= (1 + _TIE) * least[rows]
+        nearest = np.minimum.reduceat(np.where(tied, candidates.indices, m), start)
+        labels = np.full(len(self.face), -1, np.int32)
+        labels[known] = nearest
+        return labels
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from acnn.array_files import full_disk, read_arrays, write_arrays
 from acnn.datasets.blends import blended
-from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
+from acnn.datasets.collection import Dataset, Example, Sample
 from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.datasets.remesh import Remeshed, remesh
 from acnn.errors import InputError
@@ -59,13 +59,13 @@ class RemeshedCopy:
     """Reads a shape and remeshes it; the result is kept in the cache, since it takes a second and more.
 
     - read: gives the shape itself
-    - faces: (m, 3) of the reference
+    - reference: on which the labels are
     - seed: of the triangulation
     - varied: draw the number of vertices and how they are spread from wide ranges, not near the original's
     """
 
     read: Callable[[], Example]
-    faces: NDArray[np.integer]
+    reference: Mesh
     seed: int
     varied: bool = False
 
@@ -77,13 +77,14 @@ class RemeshedCopy:
             raise InputError("A cloud cannot be remeshed: remeshed copies are made of meshes.")
         _check_closed(mesh)
         copy = _cached_remesh(mesh, self.seed, self.varied)
-        nearest = copy.nearest_vertex(mesh.faces)
+        nearest = copy.truth.nearest_vertex(mesh.vertices, mesh.faces)
         labels = original.labels[nearest].astype(np.int32)
         mirrored = None if original.mirrored is None else original.mirrored[nearest]
         identical = np.array_equal(original.labels, np.arange(len(mesh.vertices)))
         truth = None
-        if identical and np.array_equal(mesh.faces, self.faces):
-            truth = BarycentricTruth(copy.face.astype(np.int32), copy.weights)
+        if identical and np.array_equal(mesh.faces, self.reference.faces):
+            truth = copy.truth
+            labels = truth.nearest_vertex(self.reference.vertices, self.reference.faces)
         return Example(copy.mesh, labels, truth=truth, mirrored=mirrored)
 
 
@@ -100,7 +101,7 @@ def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
         made[i] += 1
         name = f"{samples[i].name}_remeshed" + (str(made[i]) if made[i] > 1 else "")
         drawn = int(np.random.SeedSequence((settings.copies_seed, i, made[i])).generate_state(1)[0])
-        reader = RemeshedCopy(samples[i].read, dataset.reference.faces, drawn, varied=True)
+        reader = RemeshedCopy(samples[i].read, dataset.reference, drawn, varied=True)
         remeshed.append(Sample(name, reader, samples[i].split, samples[i].subject, samples[i].number))
     cut = _cut(replace(dataset, samples=tuple(samples)), settings)
     return replace(dataset, samples=(*samples, *remeshed, *cut))
@@ -126,11 +127,12 @@ def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
         raise InputError(f"{copies} remeshed copies: at least one is needed.")
     highest = max((sample.number or 0 for sample in dataset.samples), default=0)
     step = 10 ** len(str(highest))
-    faces = dataset.reference.faces
     added = [
         Sample(
             f"{sample.name}_remeshed" + (str(copy) if copy > 1 else ""),
-            RemeshedCopy(sample.read, faces, int(np.random.SeedSequence((seed, i, copy)).generate_state(1)[0])),
+            RemeshedCopy(
+                sample.read, dataset.reference, int(np.random.SeedSequence((seed, i, copy)).generate_state(1)[0])
+            ),
             sample.split,
             sample.subject,
             None if sample.number is None else sample.number + copy * step,

@@ -53,7 +53,7 @@ class FolderShape:
             assert isinstance(unrepaired, Mesh)
             in_file = read_truth(truth_file, count, len(unrepaired.faces))
             truth = truth_as_loaded(in_file, unrepaired.faces, shape, reference)
-            return Example(shape, truth.nearest_vertex(reference.faces), truth=truth)
+            return Example(shape, truth.nearest_vertex(reference.vertices, reference.faces), truth=truth)
         if labels_file.is_file():
             return Example(shape, labels_as_loaded(read_labels(labels_file, count, classes), shape, reference))
         if rows_file.is_file():

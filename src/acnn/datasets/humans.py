@@ -149,9 +149,9 @@ def write_humans(
     own = remesh_humans(humans, seed) if remeshed else None
     entries = []
     for i, name in enumerate(humans.names):
-        labels: NDArray[np.int64] = np.arange(vertices)
+        labels: NDArray[np.integer] = np.arange(vertices)
         if own is not None:
-            labels = own[i].nearest_vertex(humans.faces)
+            labels = own[i].truth.nearest_vertex(humans.vertices[0], humans.faces)
             rows = (f"{f} {w[0]:.9g} {w[1]:.9g} {w[2]:.9g}" for f, w in zip(own[i].face, own[i].weights, strict=True))
             write_whole(target / f"{name}.truth.txt", ("\n".join(rows) + "\n").encode())
         save(humans.mesh(i) if own is None else own[i].mesh, target / f"{name}.ply")

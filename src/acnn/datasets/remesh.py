@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.datasets.collection import BarycentricTruth
 from acnn.shapes.shape import Mesh
 
 
@@ -23,9 +24,10 @@ class Remeshed:
     face: NDArray[np.int64]
     weights: NDArray[np.float64]
 
-    def nearest_vertex(self, faces: NDArray[np.integer]) -> NDArray[np.int64]:
-        """(n,) the corner of the original's `faces` with the largest weight."""
-        return faces[self.face, self.weights.argmax(axis=1)].astype(np.int64)
+    @property
+    def truth(self) -> BarycentricTruth:
+        """Where its vertices came from, as points of the original's faces."""
+        return BarycentricTruth(self.face.astype(np.int32), self.weights)
 
 
 def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, seed: int = 0) -> Remeshed:

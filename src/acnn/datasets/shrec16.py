@@ -55,7 +55,7 @@ class Shrec16Part:
                 continue
             in_file = read_baryc(file, rows, len(unrepaired.faces))
             truth = truth_as_loaded(in_file, unrepaired.faces, part, reference)
-            found.append((truth, nearest_vertices(truth, reference)))
+            found.append((truth, truth.nearest_vertex(reference.vertices, reference.faces)))
         straight, mirrored = found
         assert straight is not None
         return Example(
@@ -173,31 +173,6 @@ def write_baryc(path: Path, truth: BarycentricTruth) -> None:
     weights = np.where(known[:, None], truth.weights, 0.0)
     rows = zip(np.where(known, truth.face + 1, -1).tolist(), weights.tolist(), strict=True)
     write_whole(path, "".join(f"{f} {a:.17g} {b:.17g} {c:.17g}\n" for f, (a, b, c) in rows).encode())
-
-
-def nearest_vertices(truth: BarycentricTruth, reference: Mesh) -> NDArray[np.int32]:
-    """(n,) the reference's vertex nearest to each point, -1 where unknown.
-
-    The corner of largest weight is not always the nearest. And a vertex that lies near in space, but neither at the
-    point's triangle nor joined to a corner of it, belongs to another fold of the surface and does not count.
-    """
-    from scipy.sparse import coo_array
-    from scipy.spatial import cKDTree
-
-    known = np.flatnonzero(truth.face >= 0)
-    corners = np.asarray(reference.faces, np.int64)[truth.face[known]]  # (k, 3)
-    points = np.einsum("nk,nkd->nd", truth.weights[known], reference.vertices[corners])
-    apart = np.linalg.norm(reference.vertices[corners] - points[:, None], axis=2)
-    nearest = np.take_along_axis(corners, apart.argmin(axis=1)[:, None], axis=1)[:, 0]
-    in_space = cKDTree(reference.vertices).query(points)[1]
-    ends = reference.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
-    n = len(reference.vertices)
-    joined = coo_array((np.ones(len(ends), np.int32), (ends[:, 0], ends[:, 1])), shape=(n, n)).tocsr()
-    joined = (joined + joined.T).tocsr()
-    here = np.any([np.asarray(joined[in_space, corners[:, i]]).ravel() > 0 for i in range(3)], axis=0)
-    labels = np.full(len(truth.face), -1, np.int32)
-    labels[known] = np.where(here, in_space, nearest)
-    return labels
 
 
 def load_mesh(path: str, *, repair: bool = True) -> Mesh:

@@ -37,7 +37,7 @@ class ShapeEvaluation:
 
     - name: of the shape
     - errors: (known,) error of each query vertex whose truth is known
-    - exact: share of matches that hit the true vertex (of a point in a triangle: the corner of largest weight)
+    - exact: share of matches that hit the true vertex (that nearest to a point in a triangle, as in labels)
     - mean_error_x100: mean of the errors, times 100
     - auc: mean of the curve
     - curve: (100,) share of errors at most each of `THRESHOLDS`
@@ -194,8 +194,9 @@ def _errors(
         weights = np.asarray(truth.weights, dtype=float)
         if weights.shape != (len(matched), 3) or not np.allclose(weights[known].sum(axis=1), 1.0, atol=1e-3):
             raise InputError("Barycentric weights must be (n, 3) and sum to 1 in every row.")
-        errors[known] = distances.to_points(matched[known], BarycentricTruth(place[known], weights[known]))
-        hit[known] = matched[known] == faces[place[known], weights[known].argmax(axis=1)]
+        points = BarycentricTruth(place[known], weights[known])
+        errors[known] = distances.to_points(matched[known], points)
+        hit[known] = matched[known] == points.nearest_vertex(distances.surface.vertices, faces)
     else:
         errors[known] = distances.between(matched[known], place[known])
         hit[known] = matched[known] == place[known]
