@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acnn.datasets import builtin_humans, humans_dataset, open_dataset
+from acnn.datasets import Dataset, builtin_humans, faust, humans_dataset, open_dataset
 from acnn.datasets.faust import open_faust
 from acnn.errors import InputError
 from acnn.shapes import Mesh, load, save
@@ -223,6 +223,37 @@ def test_faust_layout(root: Path) -> None:
     assert [(s.name, s.subject, s.split) for s in data] == [
         ("tr_reg_000", 0, "train"), ("tr_reg_001", 0, "train"), ("tr_reg_080", 8, "test")]  # fmt: skip
     with pytest.raises(InputError, match="has 25 vertices; FAUST registrations have 6890"):
+        data.named("tr_reg_001").read()
+
+
+def faust_like(folder: Path, monkeypatch: pytest.MonkeyPatch, **shapes: Mesh) -> Dataset:
+    """A folder in FAUST's layout, of meshes of fewer vertices."""
+    monkeypatch.setattr(faust, "VERTICES", len(next(iter(shapes.values())).vertices))
+    for name, mesh in shapes.items():
+        save(mesh, folder / f"{name}.ply")
+    return open_faust(folder)
+
+
+def test_faust_labels_are_vertices_of_the_reference_as_loaded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mesh = grid(6)
+    without = Mesh(mesh.vertices, mesh.faces[(mesh.faces != 0).all(axis=1)])  # no face uses vertex 0: loading drops it
+    data = faust_like(root, monkeypatch, tr_reg_000=without, tr_reg_001=mesh)
+    assert len(data.reference.vertices) == 35
+    for name, unknown in (("tr_reg_000", []), ("tr_reg_001", [0])):
+        example = data.named(name).read()
+        np.testing.assert_array_equal(np.flatnonzero(example.labels < 0), unknown)
+        known = example.labels >= 0
+        np.testing.assert_array_equal(data.reference.vertices[example.labels[known]], example.shape.vertices[known])
+
+
+def test_a_shape_in_faust_layout_of_another_triangulation_is_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mesh = grid(6)
+    order = np.random.default_rng(1).permutation(36)
+    other = Mesh(mesh.vertices[order], np.argsort(order)[mesh.faces].astype(np.int32))
+    data = faust_like(root, monkeypatch, tr_reg_000=mesh, tr_reg_001=other)
+    with pytest.raises(InputError, match=r"tr_reg_001\.ply: has other edges.* not those of tr_reg_000\.ply"):
         data.named("tr_reg_001").read()
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
-from acnn.shapes.shape import Mesh, Shape
+from acnn.shapes.shape import Mesh, Shape, Source
 
 IntArray = NDArray[np.int32]
 Split = Literal["train", "test"]
@@ -24,6 +24,10 @@ T = TypeVar("T")
 
 _TIE = 1e-6
 """Distances that differ by less than this fraction are the same, so that labels do not depend on rounding."""
+
+
+class UnrelatedError(InputError):
+    """A shape that can be read, but whose correspondence to the reference is not known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,6 +281,40 @@ def truth_as_loaded(
     ascending = np.take_along_axis(truth.weights, order[truth.face], axis=1)
     np.put_along_axis(weights, there_order[face], ascending, axis=1)
     return BarycentricTruth(face, weights)
+
+
+def vertex_difference(shape: Shape, reference: Shape) -> str:
+    """Compare the vertices of two files, of which vertex i is to be the same point in both.
+
+    Both must have as many vertices and, as meshes, share half of their edges: reading may drop faces of one of them,
+    and splits polygons by their form.
+
+    Parameters
+    ----------
+    shape, reference : Shape
+        As loaded from files.
+
+    Returns
+    -------
+    str
+        What differs, such as `49 vertices, not 36`; empty where vertex i can be vertex i.
+    """
+    assert shape.source is not None
+    assert reference.source is not None
+    count, wanted = len(shape.source.from_file), len(reference.source.from_file)
+    if count != wanted:
+        return f"{count} vertices, not {wanted}"
+    if isinstance(shape, Mesh) and isinstance(reference, Mesh):
+        mine, theirs = _edges_in_file(shape, shape.source), _edges_in_file(reference, reference.source)
+        if 2 * len(np.intersect1d(mine, theirs, assume_unique=True)) < min(len(mine), len(theirs)):
+            return "other edges"
+    return ""
+
+
+def _edges_in_file(mesh: Mesh, source: Source) -> NDArray[np.int64]:
+    """A number for each edge, by the vertices of the file that it joins."""
+    ends = np.sort(source.to_file[mesh.faces[:, [0, 1, 1, 2, 2, 0]]].reshape(-1, 2).astype(np.int64), axis=1)
+    return np.unique(ends[:, 0] * len(source.from_file) + ends[:, 1])
 
 
 def spread_over(items: Sequence[T], count: int | None) -> list[T]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acnn.datasets.collection import Dataset, Example, Sample
+from acnn.datasets.collection import Dataset, Example, Sample, UnrelatedError, labels_as_loaded, vertex_difference
 from acnn.datasets.label_files import pair_labels, read_vts
 from acnn.errors import InputError
 from acnn.shapes import Mesh, load
@@ -27,20 +27,26 @@ HOW_TO_GET = (
 
 @dataclass(frozen=True)
 class Registration:
-    """Reads one registration: vertex i is vertex i of the reference."""
+    """Reads one registration: vertex i of its file is vertex i of the reference's file."""
 
     path: str
+    reference: str
 
     def __call__(self) -> Example:
-        """The mesh, labelled with its own vertex numbers."""
-        mesh = load(self.path, kind="mesh")
+        """The mesh, labelled with the vertices of the reference as loaded."""
+        mesh, reference = load(self.path, kind="mesh"), load(self.reference, kind="mesh")
         assert mesh.source is not None
         if len(mesh.source.from_file) != VERTICES:
             raise InputError(
                 f"{self.path}: has {len(mesh.source.from_file)} vertices; FAUST registrations have {VERTICES}. "
                 "Take the files of training/registrations, not the scans."
             )
-        return Example(mesh, mesh.source.to_file.astype(np.int32))
+        if different := vertex_difference(mesh, reference):
+            raise UnrelatedError(
+                f"{self.path}: has {different}, so its vertices are not those of {Path(self.reference).name}. Take "
+                "FAUST's own training/registrations, or name shapes of your own differently than tr_reg_NNN.ply."
+            )
+        return Example(mesh, labels_as_loaded(np.arange(VERTICES), mesh, reference))
 
 
 @dataclass(frozen=True)
@@ -90,13 +96,12 @@ def open_faust(root: Path) -> Dataset:
     folder = find_registrations(root)
     if folder is None:
         raise InputError(f"{root}: no FAUST: looked for {root / REGISTRATIONS / 'tr_reg_*.ply'}. {HOW_TO_GET}")
-    samples = []
+    reference, samples = _reference_path(folder), []
     for path in sorted(folder.glob("tr_reg_*.ply")):
         if found := re.fullmatch(r"tr_reg_(\d+)", path.stem):
             number = int(found.group(1))
-            samples.append(
-                Sample(path.stem, Registration(str(path)), "train" if number < 80 else "test", number // 10, number)
-            )
+            reader = Registration(str(path), str(reference))
+            samples.append(Sample(path.stem, reader, "train" if number < 80 else "test", number // 10, number))
     if not samples:
         raise InputError(f"{folder}: holds no tr_reg_NNN.ply with a number. {HOW_TO_GET}")
     return Dataset("faust", _reference(folder), tuple(samples))

@@ -19,10 +19,19 @@ from typing import Any
 
 import numpy as np
 
-from acnn.datasets.collection import Dataset, Example, Sample, Split, labels_as_loaded, truth_as_loaded
+from acnn.datasets.collection import (
+    Dataset,
+    Example,
+    Sample,
+    Split,
+    UnrelatedError,
+    labels_as_loaded,
+    truth_as_loaded,
+    vertex_difference,
+)
 from acnn.datasets.label_files import pair_labels, read_labels, read_truth, read_vts
 from acnn.errors import InputError
-from acnn.shapes import Mesh, Shape, Source, load
+from acnn.shapes import Mesh, load
 
 # Not .txt and .npy, which hold labels and descriptors here.
 SHAPES = (".ply", ".off", ".obj", ".stl", ".gltf", ".glb", ".xyz", ".pts")
@@ -65,8 +74,13 @@ class FolderShape:
             return Example(shape, labels, pairs=pairs)
         if not self.same:
             looked = ", ".join(str(path) for path in (labels_file, truth_file, rows_file))
-            raise InputError(f"{self.path}: nothing says what it corresponds to: looked for {looked}.")
-        _check_same(self.path, shape, self.reference, reference)
+            raise UnrelatedError(f"{self.path}: nothing says what it corresponds to: looked for {looked}.")
+        if different := vertex_difference(shape, reference):
+            raise UnrelatedError(
+                f"{self.path}: has {different}, so its vertices are not those of {Path(self.reference).name}. Say what "
+                f"corresponds: {labels_file.name} with one line for each vertex (vertex of the reference from 0, -1 "
+                "unknown) and reference.EXT, or .vts files."
+            )
         return Example(shape, labels_as_loaded(np.arange(count), shape, reference))
 
 
@@ -153,30 +167,3 @@ def _mirror(root: Path, reference: Mesh) -> np.ndarray | None:
     assert reference.source is not None
     count = len(reference.source.from_file)
     return labels_as_loaded(read_labels(path, count, count), reference, reference)
-
-
-def _check_same(path: str, shape: Shape, reference_path: str, reference: Mesh) -> None:
-    """Raise where a shape does not share the reference's connectivity.
-
-    Not all edges need be the same: reading may drop faces of one shape, and splits polygons by their form.
-    """
-    assert shape.source is not None
-    assert reference.source is not None
-    count, wanted = len(shape.source.from_file), len(reference.source.from_file)
-    why = f"{count} vertices, not {wanted}" if count != wanted else ""
-    if not why and isinstance(shape, Mesh):
-        mine, theirs = _edges_in_file(shape, shape.source), _edges_in_file(reference, reference.source)
-        if 2 * len(mine & theirs) < min(len(mine), len(theirs)):
-            why = "other edges"
-    if why:
-        name = Path(path)
-        raise InputError(
-            f"{path}: has {why}, so its vertices are not those of {Path(reference_path).name}. Say what corresponds: "
-            f"{name.stem}.labels.txt with one line for each vertex (vertex of the reference from 0, -1 unknown) and "
-            f"reference.EXT, or .vts files."
-        )
-
-
-def _edges_in_file(mesh: Mesh, source: Source) -> set[tuple[int, int]]:
-    ends = np.sort(source.to_file[mesh.faces[:, [0, 1, 1, 2, 2, 0]]].reshape(-1, 2), axis=1)
-    return set(map(tuple, ends.tolist()))
