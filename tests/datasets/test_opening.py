@@ -136,7 +136,7 @@ def test_labels_file_with_unequal_counts_and_a_vertex_that_loading_drops(root: P
 @pytest.mark.parametrize(
     ("lines", "told"),
     [(range(24), "has 24 lines, but the shape has 25"), (range(12, 37), "line 25 says 36"),
-     ([*range(24), -2], "line 25 says -2"), ([*range(24), "x"], "cannot be read"), ([], "no numbers")],
+     ([*range(24), -2], "line 25 says -2"), ([*range(24), "x"], "cannot be read"), ([], "empty")],
 )  # fmt: skip
 def test_labels_that_do_not_fit_are_told(root: Path, lines: object, told: str) -> None:
     save(grid(5), root / "a.ply")

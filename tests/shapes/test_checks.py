@@ -86,6 +86,18 @@ def test_missing_file_folder_and_unknown_content(tmp_path: Path) -> None:
         load(tmp_path / "a.docx")
 
 
+def test_a_fault_of_a_reader_is_not_taken_for_a_damaged_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path, CUBE, CUBE_FACES)
+    for fault in (AttributeError("no such thing"), TypeError("not that"), IndexError("beyond")):
+
+        def faulty(data: bytes, path: Path, fault: Exception = fault) -> None:
+            raise fault
+
+        monkeypatch.setattr("acnn.shapes.formats.off.read_off", faulty)
+        with pytest.raises(type(fault), match=str(fault)):
+            load(path)
+
+
 @pytest.mark.parametrize("true", [".ply", ".off", ".obj", ".stl", ".glb"])
 def test_a_lying_extension_is_seen_through(tmp_path: Path, true: str) -> None:
     save(Mesh(CUBE, CUBE_FACES.astype(np.int32)), tmp_path / f"a{true}")

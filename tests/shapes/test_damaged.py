@@ -1,36 +1,34 @@
 """A hundred damaged files: each ends in a sound shape or a clear error, within 10 s and 2 GB."""
 
-import importlib.util
+import copy
+import json
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
+from damage import benchmark
+
+from acnn.errors import InputError
+from acnn.shapes import load
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
 
 
-@pytest.fixture(scope="module")
-def benchmark_module() -> ModuleType:
-    path = Path(__file__).parents[2] / "benchmarks" / "damaged_files.py"
-    spec = importlib.util.spec_from_file_location("damaged_files", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def test_damaged_files_end_in_a_result_or_a_clear_error(benchmark_module: ModuleType, tmp_path: Path) -> None:
-    originals = benchmark_module.write_originals(tmp_path)
+def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path: Path) -> None:
+    originals = benchmark.write_originals(tmp_path)
     assert {p.suffix for p in originals} == {".ply", ".off", ".obj", ".stl", ".glb", ".gltf", ".xyz", ".npy"}
     rng = np.random.default_rng(20)
     seen = set()
     for number in range(100):
         original = originals[number % len(originals)]
-        way, content, suffix = benchmark_module.damage(original.read_bytes(), original.suffix, rng)
+        way, content, suffix = benchmark.damage(original.read_bytes(), original.suffix, rng)
         path = tmp_path / f"variant{suffix}"
         path.write_bytes(content)
-        kind, message, _, memory = benchmark_module.outcome(path)
+        kind, message, _, memory = benchmark.outcome(path)
         path.unlink()
         seen.add(kind)
         assert kind in ("shape", "mended", "error"), f"{number}, {original.name}, {way}: {kind} {message}"
@@ -41,9 +39,9 @@ def test_damaged_files_end_in_a_result_or_a_clear_error(benchmark_module: Module
     assert seen == {"shape", "mended", "error"}
 
 
-def test_the_originals_are_sound(benchmark_module: ModuleType, tmp_path: Path) -> None:
-    for original in benchmark_module.write_originals(tmp_path):
-        kind, message, _, _ = benchmark_module.outcome(original)
+def test_the_originals_are_sound(tmp_path: Path) -> None:
+    for original in benchmark.write_originals(tmp_path):
+        kind, message, _, _ = benchmark.outcome(original)
         assert kind in ("shape", "mended"), f"{original.name}: {message}"
 
 
@@ -77,10 +75,79 @@ def test_the_originals_are_sound(benchmark_module: ModuleType, tmp_path: Path) -
         ("a.stl", bytes(80) + b"\xff\xff\xff\xff" + bytes(50)),
     ],
 )
-def test_absurd_promises_are_refused_at_once(
-    benchmark_module: ModuleType, tmp_path: Path, name: str, data: bytes
-) -> None:
+def test_absurd_promises_are_refused_at_once(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
-    kind, message, _, memory = benchmark_module.outcome(tmp_path / name)
+    kind, message, _, memory = benchmark.outcome(tmp_path / name)
     assert kind == "error", message
     assert memory < 100
+
+
+def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys that lead to each value inside a JSON document."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield (*at, key)
+        yield from places(inner, (*at, key))
+
+
+def textured_gltf(folder: Path) -> dict[str, Any]:
+    """A glTF document that uses all that is read of the format; its buffer is written beside it."""
+    benchmark.write_originals(folder)
+    data = (folder / "textured.glb").read_bytes()
+    document = json.loads(benchmark.gltf_from_glb(data, folder / "all.bin"))
+    first = {"count": 1, "indices": {"bufferView": 1, "componentType": 5121}, "values": {"bufferView": 0}}
+    document["accessors"][0]["sparse"] = first
+    turned = {"rotation": [0, 0, 0, 1], "scale": [1, 1, 1], "translation": [0, 0, 0], "children": []}
+    document["nodes"][0] |= turned
+    return document
+
+
+def test_a_gltf_document_with_any_value_missing_or_of_another_kind(tmp_path: Path) -> None:
+    document = textured_gltf(tmp_path)
+    path = tmp_path / "a.gltf"
+    path.write_text(json.dumps(document))
+    assert load(path).texture is not None
+    wrong = [None, True, -1, 10**9, 2**70, 1.5, float("nan"), "x", "\ud800", [], [0], {}, "left out"]
+    kinds, messages = set(), []
+    for number, place in enumerate(places(document)):
+        for value in (wrong[number % len(wrong)], wrong[(5 * number + 7) % len(wrong)], "left out"):
+            other = copy.deepcopy(document)
+            inner = other
+            for key in place[:-1]:
+                inner = inner[key]
+            inner[place[-1]] = value
+            if value == "left out":
+                del inner[place[-1]]
+            path.write_text(json.dumps(other))
+            try:
+                kinds.add(type(load(path)).__name__)
+            except InputError as error:
+                messages.append(str(error))
+    assert kinds == {"Mesh"}
+    assert len(messages) > 100
+    assert all(re.fullmatch(r"a\.gltf: .*\.", message) for message in messages)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n9223372036854775807 0 1 2\n"),
+        ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf /1/2 /2/2 /3/2 /1/2\n"),
+        ("a.xyz", "nan\n0 0 0\n1 0 0\n"),
+        (
+            "a.ply",
+            "ply\nformat ascii 1.0\nelement vertex 1\nproperty float x\nproperty float y\nproperty float z\n"
+            "element face 1\nproperty list int int vertex_indices\nend_header\n0 0 0\n9223372036854775807 1 2 3\n",
+        ),
+        (
+            "b.ply",
+            "ply\nformat binary_little_endian 1.0\nelement vertex 1\nproperty list float uchar x\nend_header\n"
+            "\x00\x00\xc0\x7f\x7f\x7f",
+        ),
+    ],
+)
+def test_numbers_that_no_reader_expects_are_told_in_words(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=name) as caught:
+        load(tmp_path / name)
+    assert "Error" not in str(caught.value)

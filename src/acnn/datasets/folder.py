@@ -11,11 +11,9 @@ the shapes with their split and subject, as written by `acnn data humans`.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -31,6 +29,7 @@ from acnn.datasets.collection import (
 )
 from acnn.datasets.label_files import pair_labels, read_labels, read_truth, read_vts
 from acnn.errors import InputError
+from acnn.input_files import read_json
 from acnn.shapes import Mesh, load
 
 # Not .txt and .npy, which hold labels and descriptors here.
@@ -130,12 +129,12 @@ def label_paths(shape: Path) -> tuple[Path, Path, Path]:
 
 
 def _open_listed(root: Path, listing: Path) -> Dataset:
+    about = read_json(listing)
     try:
-        about: dict[str, Any] = json.loads(listing.read_text(encoding="utf-8"))
         names = [str(entry["name"]) for entry in about["shapes"]]
-        reference = root / Path(str(about.get("reference", "reference.ply"))).name
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError) as error:
         raise InputError(f"{listing}: does not list shapes as 'acnn data humans' writes them ({error!r}).") from error
+    reference = root / Path(str(about.get("reference", "reference.ply"))).name
     files = {path.stem: path for path in _shapes_in(root)}
     samples = []
     for number, (name, entry) in enumerate(zip(names, about["shapes"], strict=True)):

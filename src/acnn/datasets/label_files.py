@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
+from acnn.input_files import read_table
 from acnn.shapes.shape import Shape
 
 
@@ -44,11 +44,9 @@ def read_truth(path: Path, rows: int, faces: int) -> BarycentricTruth:
         raise InputError(f"{path}: has {found}, but {rows} lines of 'face w0 w1 w2' are needed, one for each vertex.")
     if not np.isfinite(table).all() or (table[:, 0] != np.rint(table[:, 0])).any():
         raise InputError(f"{path}: holds numbers that are not finite, or faces that are not whole numbers.")
-    face, weights = table[:, 0].astype(np.int64), np.ascontiguousarray(table[:, 1:])
+    face, weights = table[:, 0], np.ascontiguousarray(table[:, 1:])
     check_range(path, face, -1, faces - 1, "the reference's faces (from 0, -1 where unknown)")
-    off = np.flatnonzero((face >= 0) & ((np.abs(weights.sum(axis=1) - 1) > 1e-3) | (weights.min(axis=1) < -1e-3)))
-    if len(off):
-        raise InputError(f"{path}: line {off[0] + 1}: the weights must be at least 0 and sum to 1.")
+    check_weights(path, weights, face >= 0)
     return BarycentricTruth(face.astype(np.int32), weights)
 
 
@@ -83,23 +81,18 @@ def _whole_numbers(path: Path) -> NDArray[np.int64]:
     return table[:, 0]
 
 
-def read_table(path: Path, kind: type) -> NDArray[Any]:
-    """Numbers of a text file, one row a line; raises InputError where it is missing or holds anything else."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an empty file is told below
-            table: NDArray[Any] = np.loadtxt(path, dtype=kind, ndmin=2, encoding="utf-8")
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as a table of numbers ({error}).") from error
-    if not table.size:
-        raise InputError(f"{path}: the file holds no numbers.")
-    return table
-
-
-def check_range(path: Path, values: NDArray[np.integer], low: int, high: int, what: str) -> None:
-    """Raise InputError naming the first value below `low` or above `high`."""
+def check_range(path: Path, values: NDArray[Any], low: int, high: int, what: str) -> None:
+    """Raise InputError naming the first of some whole numbers below `low` or above `high`."""
     bad = np.flatnonzero((values < low) | (values > high))
     if len(bad):
-        raise InputError(f"{path}: line {bad[0] + 1} says {values[bad[0]]}, but {what} run from {low} to {high}.")
+        raise InputError(f"{path}: line {bad[0] + 1} says {values[bad[0]]:.0f}, but {what} run from {low} to {high}.")
+
+
+def check_weights(path: Path, weights: NDArray[np.float64], used: NDArray[np.bool_]) -> None:
+    """Raise InputError naming the first used row of (n, 3) weights that is not barycentric, but for rounding."""
+    # Bounded first, so that no sum overflows.
+    wrong = (weights.min(axis=1) < -1e-3) | (weights.max(axis=1) > 1.1)
+    wrong[~wrong] = np.abs(weights[~wrong].sum(axis=1) - 1) > 1e-3
+    off = np.flatnonzero(used & wrong)
+    if len(off):
+        raise InputError(f"{path}: line {off[0] + 1}: the weights must be at least 0 and sum to 1.")

@@ -11,7 +11,6 @@ Triangle -1 stands for a vertex whose place is unknown.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample, truth_as_loaded
-from acnn.datasets.label_files import check_range, read_table
+from acnn.datasets.label_files import check_range, check_weights
 from acnn.datasets.parts import KINDS, Kind
 from acnn.errors import InputError
+from acnn.input_files import read_json, read_table
 from acnn.shapes import Mesh, load
 
 FOLDER = "shrec16_partial"
@@ -154,13 +154,10 @@ def read_baryc(path: Path, rows: int, faces: int) -> BarycentricTruth:
         raise InputError(f"{path}: has {found}, but {rows} of 'triangle w0 w1 w2' are needed, one for each vertex.")
     if not np.isfinite(table).all() or (table[:, 0] != np.rint(table[:, 0])).any():
         raise InputError(f"{path}: holds numbers that are not finite, or triangles that are not whole numbers.")
-    face = table[:, 0].astype(np.int64)
+    face = table[:, 0]
     check_range(path, np.where(face == -1, 1, face), 1, faces, "the whole shape's triangles (-1 where unknown)")
+    check_weights(path, table[:, 1:], face > 0)
     weights = np.maximum(table[:, 1:], 0.0)  # rounding left -1e-16 in the published files
-    wrong = (np.abs(table[:, 1:].sum(axis=1) - 1) > 1e-3) | (table[:, 1:].min(axis=1) < -1e-3)
-    off = np.flatnonzero((face > 0) & wrong)
-    if len(off):
-        raise InputError(f"{path}: line {off[0] + 1}: the weights must be at least 0 and sum to 1.")
     weights[face > 0] /= weights[face > 0].sum(axis=1, keepdims=True)
     return BarycentricTruth(np.where(face > 0, face - 1, -1).astype(np.int32), weights)
 
@@ -201,8 +198,8 @@ def _parts(root: Path, kind: str) -> dict[str, list[int]]:
 def _listing(path: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
+    about = read_json(path)
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))["parts"]
-        return {str(entry["name"]): dict(entry) for entry in entries}
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return {str(entry["name"]): dict(entry) for entry in about["parts"]}
+    except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path}: does not list parts as 'acnn data parts' writes them ({error!r}).") from error

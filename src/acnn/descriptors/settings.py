@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
+from acnn.input_files import read_npy
 from acnn.shapes.shape import Shape
 from acnn.surface.surface import Surface
 
@@ -125,18 +126,20 @@ def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
         raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
     path = Path(shape.source.path).with_suffix(".npy")
     expected = len(shape.source.from_file)
-    try:
-        array = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
+    if not path.is_file():
         raise InputError(
             f"{path}: there is no such file. Kind 'file' takes descriptors of {Path(shape.source.path).name} from it: "
             f"an array with {expected} rows, one for each vertex."
-        ) from None
-    except (OSError, ValueError, EOFError) as error:
-        raise InputError(f"{path}: is no array of numbers ({error}). Write it with numpy.save.") from error
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "fiu" or not array.shape[1]:
-        what = f"{array.dtype} array of shape {array.shape}" if isinstance(array, np.ndarray) else "archive of arrays"
-        raise InputError(f"{path}: holds an {what}; ({expected}, p) numbers are needed.")
+        )
+    array = read_npy(path)
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; ({expected}, p) numbers are needed.")
     if len(array) != expected:
         raise InputError(f"{path}: has {len(array)} rows, but {Path(shape.source.path).name} has {expected} vertices.")
-    return array[shape.source.to_file].astype(np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite
+        values = array[shape.source.to_file].astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        row = int(shape.source.to_file[bad[0]])
+        raise InputError(f"{path}: row {row} (and {len(bad) - 1} more) holds NaN or numbers beyond float32.")
+    return values

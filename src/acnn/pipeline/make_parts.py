@@ -19,6 +19,7 @@ from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
 from acnn.datasets.shrec16 import load_mesh, write_baryc
 from acnn.errors import InputError
 from acnn.files import write_whole
+from acnn.input_files import read_json
 from acnn.pipeline.prepare import Failure
 from acnn.shapes import Mesh, save
 from acnn.surface.rows import Progress
@@ -119,9 +120,9 @@ def _check_room(folder: Path, kind: str, cls: str, listing: Path, about: dict[st
     if not any((folder / kind).glob(f"{kind}_{cls}_shape_*.off")):
         return
     try:
-        found = json.loads(listing.read_text(encoding="utf-8"))
-        same = all(found[key] == value for key, value in {**about, "count": count}.items())
-    except (OSError, ValueError, KeyError, TypeError):
+        found = read_json(listing)
+        same = all(found.get(key) == value for key, value in {**about, "count": count}.items())
+    except InputError:
         same = False
     if not same:
         raise InputError(f"{folder}: holds other {kind} of '{cls}' already. Name another folder, or delete them first.")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
+from acnn.input_files import read_npz, read_table
 from acnn.shapes import Mesh
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface.closest_points import SurfacePoints
@@ -69,15 +69,15 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
         raise InputError(f"{path}: there is no such file. A map is what 'acnn match' writes: a_to_b.txt or map.npz.")
     if path.suffix.lower() == ".npz":
         return _from_arrays(path, a, b)
-    try:
-        rows = np.loadtxt(path, dtype=np.int64, ndmin=1, encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read as a list of vertex numbers ({error}).") from error
+    table = read_table(path, np.int64)
+    if table.shape[1] != 1:
+        raise InputError(f"{path}: has {table.shape[1]} numbers on a line; one vertex on each line is needed.")
+    rows = table[:, 0]
+    in_file = _file_count(a)
+    if len(rows) != in_file:
+        raise InputError(f"{path}: has {len(rows)} lines, but A has {in_file} vertices; each needs one line. {SWAPPED}")
     if path.suffix.lower() == ".vts":
         rows = rows - 1
-    in_file = _file_count(a)
-    if rows.ndim != 1 or len(rows) != in_file:
-        raise InputError(f"{path}: has {len(rows)} lines, but A has {in_file} vertices; each needs one line. {SWAPPED}")
     _check(path, rows, _file_count(b))
     notes = _check_shapes(path.with_name("map.npz"), path.stem, _arrays_beside(path), a, b)
     if a.source is not None:
@@ -87,48 +87,45 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     return replace(_known(path, rows), notes=notes)
 
 
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, AttributeError, BadZipFile) as error:
-        raise InputError(f"{path}: cannot be read as an .npz archive ({error}).") from error
-
-
 def _arrays_beside(path: Path) -> dict[str, NDArray[Any]]:
     """Arrays of the same map beside its text; empty where there are none."""
     beside = path.with_name("map.npz")
     if path.stem not in MAPS or not beside.is_file():
         return {}
     try:
-        arrays = _arrays(beside)
+        arrays = read_npz(beside)
     except InputError:  # the text alone will do
         return {}
     return arrays if path.stem in arrays else {}
 
 
 def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
-    arrays = _arrays(path)
+    arrays = read_npz(path)
     name = next((name for name in MAPS if name in arrays), None)
     if name is None:
         raise InputError(f"{path}: holds {', '.join(arrays) or 'nothing'}; an array {' or '.join(MAPS)} is needed.")
     rows = arrays[name]
-    if rows.shape != (len(a.vertices),) or rows.dtype.kind not in "iu":
+    if rows.dtype.kind not in "iu":
+        raise InputError(f"{path}: {name} holds {rows.dtype}; numbers of vertices are needed.")
+    if rows.shape != (len(a.vertices),):
         raise InputError(
-            f"{path}: {name} is {rows.dtype} of shape {rows.shape}, but A has {len(a.vertices)} vertices as loaded. "
-            f"{SWAPPED}"
+            f"{path}: {name} has shape {rows.shape}, but A has {len(a.vertices)} vertices as loaded. {SWAPPED}"
         )
     _check(path, rows, len(b.vertices))
+    rows = rows.astype(np.int64)
     notes = _check_shapes(path, name, arrays, a, b)
     places = None
     if f"{name}_faces" in arrays and f"{name}_weights" in arrays and isinstance(b, Mesh):
-        faces, weights = arrays[f"{name}_faces"], np.array(arrays[f"{name}_weights"], float)
-        fits = faces.shape == rows.shape and weights.shape == (len(rows), 3) and faces.dtype.kind in "iu"
-        if not fits or (len(faces) and (faces.max() >= len(b.faces) or faces.min() < -1)):
+        faces, weights = arrays[f"{name}_faces"], arrays[f"{name}_weights"]
+        fits = faces.shape == rows.shape and weights.shape == (len(rows), 3)
+        fits = fits and faces.dtype.kind in "iu" and weights.dtype.kind == "f"
+        if not fits or faces.max() >= len(b.faces) or faces.min() < -1:
             raise InputError(f"{path}: {name}_faces and {name}_weights do not fit A's vertices and B's triangles.")
-        if not (np.isfinite(weights).all() and np.allclose(weights[faces >= 0].sum(axis=1), 1.0, atol=1e-3)):
+        # Not above 2 either, so that no sum overflows.
+        bounded = np.isfinite(weights).all() and np.abs(weights).max() <= 2.0
+        if not (bounded and np.allclose(weights[faces >= 0].sum(axis=1), 1.0, atol=1e-3)):
             raise InputError(f"{path}: {name}_weights must sum to 1 in every row.")
-        places = SurfacePoints(np.maximum(faces, 0).astype(np.int32), weights)
+        places = SurfacePoints(np.maximum(faces, 0).astype(np.int32), weights.astype(float))
         rows = np.where(faces >= 0, rows, -1)
     return replace(_known(path, rows, places), notes=notes)
 
@@ -173,7 +170,7 @@ def _check_shapes(path: Path, name: str, arrays: dict[str, NDArray[Any]], a: Sha
 def _is(shape: Shape, record: NDArray[Any] | None) -> bool:
     """Whether a record is of this shape, or there is none that can be read."""
     here = fingerprint(shape)
-    if record is None or record.shape != here.shape or record.dtype.kind != "f":
+    if record is None or record.shape != here.shape or record.dtype.kind != "f" or not np.isfinite(record).all():
         return True
     return _same_counts(here, record) and bool(np.abs(here[2:] - record[2:]).max() <= SAME)
 

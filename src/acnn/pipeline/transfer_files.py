@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from acnn.correspondence.transfer import landmarks_on_query, pull_back
 from acnn.errors import InputError
 from acnn.files import make_folder, write_whole
+from acnn.input_files import parse_numbers, read_lines, read_npy
 from acnn.pipeline.map_files import FileMap, read_map
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.saving import format_to_write
@@ -105,16 +106,14 @@ def read_values(path: Path, shape: Shape) -> NDArray[Any]:
     Raises InputError where there are not as many rows as the file or the shape has vertices.
     """
     if path.suffix.lower() == ".npy":
-        try:
-            values: NDArray[Any] = np.load(path, allow_pickle=False)
-        except FileNotFoundError:
-            raise InputError(f"{path}: there is no such file.") from None
-        except (OSError, ValueError) as error:
-            raise InputError(f"{path}: cannot be read as an array ({error}).") from error
+        values: NDArray[Any] = read_npy(path)
+        if values.dtype.kind not in "biufU":
+            raise InputError(f"{path}: holds {values.dtype}; whole numbers, fractions or words are needed.")
+        if values.ndim not in (1, 2):
+            raise InputError(f"{path}: has shape {values.shape}; one row for each vertex is needed: (n,) or (n, p).")
     else:
-        values = _numbers_or_words(_lines(path))
-    rows = len(values) if values.ndim else 0
-    n = len(shape.vertices)
+        values = _numbers_or_words(read_lines(path))
+    rows, n = len(values), len(shape.vertices)
     in_file = n if shape.source is None else len(shape.source.from_file)
     if rows == in_file:
         return values
@@ -169,9 +168,7 @@ def _labels(pair: _Pair, values: NDArray[Any], path: Path) -> NDArray[Any]:
         carried = pair.places().of_corners(here[pair.b.faces])
     else:
         carried = pull_back(here, np.maximum(pair.map.vertices, 0))
-    lacking: Any = {"f": np.nan, "i": -1, "U": ""}.get(values.dtype.kind)
-    if lacking is None:
-        raise InputError(f"{path}: holds {values.dtype}; whole numbers, fractions or words are needed.")
+    lacking: Any = {"f": np.nan, "i": -1, "U": ""}[values.dtype.kind]
     carried[unmatched] = lacking
     if pair.a.source is None:
         return carried
@@ -208,7 +205,7 @@ def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
 
 def _read_landmarks(path: Path) -> tuple[list[str], NDArray[np.int64]]:
     names, numbers = [], []
-    for i, line in enumerate(_lines(path)):
+    for i, line in enumerate(read_lines(path)):
         *words, last = line.split() or [""]
         if not last.isdecimal():
             raise InputError(
@@ -221,24 +218,11 @@ def _read_landmarks(path: Path) -> tuple[list[str], NDArray[np.int64]]:
     return names, np.array(numbers, np.int64)
 
 
-def _lines(path: Path) -> list[str]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read as text ({error}).") from error
-    while lines and not lines[-1].strip():
-        lines.pop()
-    if not lines:
-        raise InputError(f"{path}: the file is empty.")
-    return lines
-
-
 def _numbers_or_words(lines: list[str]) -> NDArray[Any]:
     for kind in (np.int64, np.float64):
         try:
-            return np.loadtxt(lines, dtype=kind, ndmin=1)
+            table = parse_numbers(lines, kind)
+            return table[:, 0] if table.shape[1] == 1 else table
         except ValueError:
             continue
     return np.array([line.strip() for line in lines])

@@ -11,11 +11,10 @@ from typing import Literal
 import numpy as np
 
 from acnn.errors import InputError
+from acnn.input_files import read_bytes
 from acnn.shapes.formats.raw import FormatError, RawShape
 from acnn.shapes.formats.sniff import NAMES, SUFFIXES, foreign, format_by_content, format_by_name
 from acnn.shapes.shape import Finding, Mesh, PointCloud
-
-MAX_BYTES = 1 << 31
 
 
 def load(
@@ -35,7 +34,7 @@ def load(
     path = Path(path)
     if kind not in (None, "mesh", "cloud"):
         raise InputError(f"kind is '{kind}'; use 'mesh', 'cloud' or nothing.")
-    data = _bytes_of(path)
+    data = read_bytes(path)
     try:
         # What overflows in a damaged file ends up infinite and is rejected below.
         with np.errstate(all="ignore"), warnings.catch_warnings():
@@ -52,33 +51,8 @@ def load(
             return checked_cloud(raw, path, repair)
     except FormatError as error:
         raise InputError(f"{path.name}: {str(error).rstrip('.')}.{_advice(str(error))}") from error
-    except InputError:
-        raise
     except MemoryError as error:
         raise InputError(f"{path.name}: it does not fit into memory. Simplify it first.") from error
-    except Exception as error:
-        what = f"{type(error).__name__}: {str(error).splitlines()[0][:200] if str(error) else 'no detail'}"
-        raise InputError(f"{path.name}: cannot be read, it is damaged ({what}). Export it again.") from error
-
-
-def _bytes_of(path: Path) -> bytes:
-    try:
-        if path.is_dir():
-            raise InputError(f"{path}: is a folder. Name a file in it.")
-        size = path.stat().st_size
-        if size == 0 and path.is_file():
-            raise InputError(f"{path.name}: the file is empty. Export or copy it again.")
-        if not path.is_file():
-            raise InputError(f"{path}: is not a regular file.")
-        if size > MAX_BYTES:
-            raise InputError(f"{path.name}: {size / 1e9:.1f} GB is more than can be read. Simplify it first.")
-        return path.read_bytes()
-    except InputError:
-        raise
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: there is no such file.") from error
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be opened ({getattr(error, 'strerror', None) or error}).") from error
 
 
 def _read(data: bytes, path: Path) -> RawShape:

@@ -24,7 +24,7 @@ def read_beside(path: Path, name: str) -> bytes | None:
         if not wanted.is_relative_to(folder) or not wanted.is_file():
             return None
         return wanted.read_bytes()
-    except OSError:
+    except (OSError, ValueError, RuntimeError):  # no name of a file here, or links that run in a circle
         return None
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from acnn.shapes.formats.files import decode_image
 from acnn.shapes.formats.gltf_buffers import Buffers, resolve, split_chunks
+from acnn.shapes.formats.gltf_document import checked_document
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
 
 COMPRESSED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
@@ -27,7 +28,8 @@ def read_gltf(data: bytes, path: Path) -> RawShape:
     Buffers and pictures are read from the file itself and from its own folder only.
     """
     document, chunk = split_chunks(data)
-    if not isinstance(document, dict) or not str(document.get("asset", {}).get("version", "")).startswith("2"):
+    document = checked_document(document)
+    if not document["asset"]["version"].startswith("2"):
         raise FormatError("it is not glTF 2.0")
     for name in COMPRESSED:
         if name in document.get("extensionsRequired", []):
@@ -69,8 +71,8 @@ class _Scene:
         placed = []
         while stack:
             index, parent = stack.pop()
-            if index in seen or not 0 <= index < len(nodes):
-                raise FormatError(f"node {index} is used twice or does not exist: the scene is damaged")
+            if index in seen:
+                raise FormatError(f"node {index} is used twice: the scene is damaged")
             seen.add(index)
             node = nodes[index]
             matrix = parent @ _transform(node)
@@ -78,7 +80,7 @@ class _Scene:
                 skinned = "skin" in node
                 if skinned:
                     self.left_out["skins"] = self.left_out.get("skins", 0) + 1
-                placed.append((index, int(node["mesh"]), np.eye(4) if skinned else matrix))
+                placed.append((index, node["mesh"], np.eye(4) if skinned else matrix))
             stack.extend((child, matrix) for child in reversed(node.get("children", [])))
         return placed
 
@@ -94,6 +96,8 @@ class _Scene:
         if primitive.get("targets"):
             self.left_out["morph targets"] = self.left_out.get("morph targets", 0) + len(primitive["targets"])
         attributes = primitive["attributes"]
+        if "POSITION" not in attributes:
+            raise FormatError(f"{where} has no positions")
         uv_name = self._note_picture(primitive)
         key = (node, attributes["POSITION"], attributes.get(uv_name), attributes.get("COLOR_0"))
         if key not in self.base:
@@ -165,7 +169,7 @@ class _Scene:
         texture = self.document["textures"][use["index"]]
         source = texture.get("source", texture.get("extensions", {}).get("EXT_texture_webp", {}).get("source"))
         if source is not None:
-            self.pictures.append(int(source))
+            self.pictures.append(source)
         return f"TEXCOORD_{use.get('texCoord', 0)}"
 
     def _load_picture(self) -> None:
@@ -177,7 +181,7 @@ class _Scene:
         if "bufferView" in image:
             data = self.arrays.view(image["bufferView"])[0]
         elif "uri" in image:
-            data = resolve(str(image["uri"]), self.path)
+            data = resolve(image["uri"], self.path)
         self.result.image = decode_image(data) if data is not None else None
         if self.result.image is None:
             self.result.note(

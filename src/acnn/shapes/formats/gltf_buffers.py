@@ -12,10 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.shapes.formats.files import read_beside
+from acnn.shapes.formats.gltf_document import COMPONENTS, WIDTHS
 from acnn.shapes.formats.raw import FormatError
-
-COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
-WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
 
 
 def split_chunks(data: bytes) -> tuple[Any, bytes]:
@@ -49,13 +47,13 @@ class Buffers:
         self.cache: dict[int, NDArray[Any]] = {}
 
     def _buffer(self, number: int, buffer: dict[str, Any], chunk: bytes) -> bytes:
-        data = chunk if "uri" not in buffer else resolve(str(buffer["uri"]), self.path)
+        data = chunk if "uri" not in buffer else resolve(buffer["uri"], self.path)
         if data is None:
             raise FormatError(
-                f"buffer {number} ('{str(buffer['uri'])[:60]}') is not a file in the same folder; put it there, "
+                f"buffer {number} ('{buffer['uri'][:60]}') is not a file in the same folder; put it there, "
                 "or export one GLB file"
             )
-        if int(buffer["byteLength"]) > len(data):
+        if buffer["byteLength"] > len(data):
             raise FormatError(
                 f"buffer {number} promises {buffer['byteLength']} bytes, but has {len(data)}: it was cut short"
             )
@@ -64,43 +62,45 @@ class Buffers:
     def view(self, number: int) -> tuple[bytes, int]:
         """The bytes of a buffer view, and its stride (0 where none is given)."""
         view = self.document["bufferViews"][number]
-        begin, length = int(view.get("byteOffset", 0)), int(view["byteLength"])
+        begin, length = view.get("byteOffset", 0), view["byteLength"]
         buffer = self.buffers[view["buffer"]]
-        if begin < 0 or length < 0 or begin + length > len(buffer):
+        if begin + length > len(buffer):
             raise FormatError(f"buffer view {number} reaches beyond its buffer")
-        return buffer[begin : begin + length], int(view.get("byteStride", 0))
+        return buffer[begin : begin + length], view.get("byteStride", 0)
 
     def accessor(self, number: int) -> NDArray[Any]:
         """The (count, width) array of an accessor."""
         if number in self.cache:
             return self.cache[number]
         accessor = self.document["accessors"][number]
-        count, width = int(accessor["count"]), WIDTHS[accessor["type"]]
+        count, width = accessor["count"], WIDTHS[accessor["type"]]
         dtype = np.dtype(COMPONENTS[accessor["componentType"]])
         if "bufferView" in accessor:
-            array = self._strided(
-                accessor["bufferView"], int(accessor.get("byteOffset", 0)), count, width, dtype, number
-            )
-        elif 0 <= count <= sum(map(len, self.buffers)):
+            array = self._strided(accessor, count, width, dtype, number)
+        elif count <= sum(map(len, self.buffers)):
             array = np.zeros((count, width), dtype)
         else:
             raise FormatError(f"accessor {number} promises {count} entries, more than the file can hold")
         if "sparse" in accessor:
             sparse = accessor["sparse"]
-            k, at, of = int(sparse["count"]), sparse["indices"], sparse["values"]
-            kind = np.dtype(COMPONENTS[at["componentType"]])
-            index = self._strided(at["bufferView"], int(at.get("byteOffset", 0)), k, 1, kind, number).reshape(-1)
+            kind = np.dtype(COMPONENTS[sparse["indices"]["componentType"]])
+            index = self._strided(sparse["indices"], sparse["count"], 1, kind, number).reshape(-1)
+            if kind.kind != "u" or (len(index) and int(index.max()) >= count):
+                raise FormatError(f"accessor {number} replaces entries that it does not have")
             array = array.copy()
-            array[index] = self._strided(of["bufferView"], int(of.get("byteOffset", 0)), k, width, dtype, number)
+            array[index] = self._strided(sparse["values"], sparse["count"], width, dtype, number)
         self.cache[number] = array
         return array
 
-    def _strided(self, view: int, begin: int, count: int, width: int, dtype: np.dtype, number: int) -> NDArray[Any]:
-        data, stride = self.view(view)
-        row = width * dtype.itemsize
+    def _strided(self, part: dict[str, Any], count: int, width: int, dtype: np.dtype, number: int) -> NDArray[Any]:
+        """(count, width) entries of the buffer view that a part of accessor `number` names."""
+        data, stride = self.view(part["bufferView"])
+        begin, row = part.get("byteOffset", 0), width * dtype.itemsize
         stride = stride or row
-        if count < 0 or begin < 0 or stride < row or (count and begin + (count - 1) * stride + row > len(data)):
+        if stride < row or (count and begin + (count - 1) * stride + row > len(data)):
             raise FormatError(f"accessor {number} reaches beyond its buffer view: the file was cut short or is damaged")
+        if count == 0:
+            return np.zeros((0, width), dtype)
         return np.ndarray((count, width), dtype, data, begin, (stride, dtype.itemsize))
 
     def floats(self, number: int) -> NDArray[np.float64]:

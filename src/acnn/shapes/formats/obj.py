@@ -113,7 +113,10 @@ def _faces(
     if pattern is not None:
         columns = len(pattern)
         flat = words if pattern == "v" else TextTable(text.replace(b"//", b" ").replace(b"/", b" "), "face line")
-        values = flat.numbers(0, flat.rows, np.int64).reshape(-1, columns)
+        numbers = flat.numbers(0, flat.rows, np.int64)
+        if len(numbers) != columns * int(sizes.sum()):
+            raise FormatError("a face corner has a number too few, such as '/1/2'")
+        values = numbers.reshape(-1, columns)
         vertex = values[:, 0].astype(np.int64)
         texture = values[:, 1].astype(np.int64) if "t" in pattern else np.zeros(len(values), np.int64)
     else:

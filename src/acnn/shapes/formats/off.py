@@ -90,7 +90,7 @@ def _faces(table: TextTable, first: int, last: int, shape: RawShape) -> None:
         values = table.numbers(first, last)
     begins = np.cumsum(words) - words
     sizes = values[begins].astype(np.int64)
-    bad = np.flatnonzero((sizes < 0) | (sizes + 1 > words))
+    bad = np.flatnonzero((sizes < 0) | (sizes > words - 1))
     if len(bad):
         face = int(bad[0])
         raise FormatError(

@@ -131,7 +131,7 @@ def _ascii_lists(table: TextTable, at: int, element: Element) -> Columns:
             cursor = cursor + 1
             continue
         sizes = values[cursor].astype(np.int64)
-        bad = np.flatnonzero((sizes < 0) | (cursor + 1 + sizes > ends))
+        bad = np.flatnonzero((sizes < 0) | (sizes > ends - cursor - 1))
         if len(bad):
             raise FormatError(
                 f"'{element.name}' {int(bad[0])} ({table.place(at + int(bad[0]))}) says its list has "
@@ -167,7 +167,7 @@ def _binary_uniform(data: bytes, at: int, order: str, element: Element) -> tuple
             cursor += np.dtype(prop.type).itemsize
             continue
         count = np.dtype(order + prop.count_type)
-        if cursor + count.itemsize > len(data):
+        if cursor + count.itemsize > len(data) or count.kind == "f":
             return None
         size = int(np.frombuffer(data, count, 1, cursor)[0])
         if not 0 <= size <= 1 << 20:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.input_files import ArrayError, parse_npy
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
 from acnn.shapes.formats.text_table import TextTable
 from acnn.shapes.shape import PointCloud
@@ -27,10 +28,10 @@ def read_xyz(data: bytes, path: Path) -> RawShape:
     table = TextTable(data)
     first = 0
     if table.rows and table.words[0] == 1:
-        promised = int(table.numbers(0, 1)[0])
+        promised = float(table.numbers(0, 1)[0])
         first = 1
         if promised != table.rows - 1:
-            raise FormatError(f"the first line promises {promised} points, but {table.rows - 1} lines follow")
+            raise FormatError(f"the first line promises {promised:.15g} points, but {table.rows - 1} lines follow")
     if table.rows == first:
         raise FormatError("it holds no points")
     columns = int(table.words[first:].min())
@@ -47,22 +48,15 @@ def read_xyz(data: bytes, path: Path) -> RawShape:
 
 def read_npy(data: bytes, path: Path) -> RawShape:
     """Read an (n, 3), (n, 6) or (n, 9) array of real numbers; columns as in XYZ. Pickled objects are refused."""
-    stream = io.BytesIO(data)
     try:
-        version = np.lib.format.read_magic(stream)
-        reader = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-        shape, fortran, dtype = reader(stream)
-    except (ValueError, SyntaxError, TypeError) as error:
-        raise FormatError("its header is damaged") from error
-    if dtype.hasobject or dtype.kind not in "fiu":
-        raise FormatError(f"the array holds {dtype}, but real numbers are needed")
-    if len(shape) != 2 or shape[1] not in (3, 4, 6, 7, 9, 10):
-        raise FormatError(f"the array is {shape}, but (points, 3), (points, 6) or (points, 9) is needed")
-    present = len(data) - stream.tell()
-    if shape[0] < 0 or shape[0] * shape[1] * dtype.itemsize > present:
-        raise FormatError(f"the header promises {shape[0]} points, but the file ends before them: it was cut short")
-    flat = np.frombuffer(data, dtype, count=shape[0] * shape[1], offset=stream.tell())
-    return _from_columns(flat.reshape(shape, order="F" if fortran else "C").astype(np.float64))
+        array = parse_npy(data)
+    except ArrayError as error:
+        raise FormatError(str(error)) from error
+    if array.dtype.kind not in "fiu":
+        raise FormatError(f"the array holds {array.dtype}, but real numbers are needed")
+    if array.ndim != 2 or array.shape[1] not in (3, 4, 6, 7, 9, 10):
+        raise FormatError(f"the array is {array.shape}, but (points, 3), (points, 6) or (points, 9) is needed")
+    return _from_columns(array.astype(np.float64))
 
 
 def write_xyz(cloud: PointCloud) -> bytes:
