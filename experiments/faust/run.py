@@ -18,6 +18,7 @@ import typer
 from acnn.cli.app import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
 from acnn.errors import InputError
+from acnn.types import named_stages
 
 
 @command
@@ -64,7 +65,7 @@ def experiment(
     trained_file = folder / "trained.json"
     facts: dict[str, Any] = json.loads(trained_file.read_text()) if trained_file.is_file() else {}
     if facts.get("asked") != asked:
-        with out.progress("preparing") as preparing, out.progress("training") as training:
+        with out.progress() as progress:
             facts, failures = train_run(
                 dataset,
                 folder,
@@ -72,8 +73,7 @@ def experiment(
                 train_list=train,
                 resume=True,
                 workers=workers,
-                preparing=preparing,
-                report=lambda step: training(int(step["seconds"]), int(step["seconds"] + step["seconds_left"]) or 1),
+                progress=progress,
             )
         for failure in failures:
             out.failed(failure.item, failure.why)
@@ -83,15 +83,14 @@ def experiment(
     reports = {}
     for kind, (shapes, names, refinement, published) in tests.items():
         label = f"{kind} test shapes".strip()
-        with out.progress(f"preparing {label}") as preparing, out.progress(f"matching {label}") as matching:
+        with out.progress() as progress:
             reports[kind], failures = evaluate_run(
                 folder,
                 shapes,
                 test_list=names,
                 refinement=refinement,
                 workers=workers,
-                preparing=preparing,
-                progress=matching,
+                progress=named_stages(progress, f"{{}} {label}"),
             )
         for failure in failures:
             out.failed(failure.item, failure.why)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
+from numba.core.event import Listener, install_listener
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+_callbacks: list[Callable[[], None]] = []
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
@@ -40,6 +44,42 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
         return dispatcher
 
     return decorate
+
+
+@contextmanager
+def compilation_noticed(callback: Callable[[], None]) -> Iterator[None]:
+    """While active, call `callback` once, as soon as code of this package begins to be compiled.
+
+    Code that numba finds compiled on its disk cache does not count. Compilation in the worker processes of
+    `run_in_processes` does.
+
+    Parameters
+    ----------
+    callback
+        Called in the thread that compiles.
+    """
+
+    class Compilation(Listener):  # type: ignore[misc,unused-ignore]
+        def on_start(self, event: Any) -> None:
+            if event.data["dispatcher"].py_func.__module__.startswith("acnn."):
+                announce_compilation()
+
+        def on_end(self, event: Any) -> None:
+            pass
+
+    _callbacks.append(callback)
+    try:
+        with install_listener("numba:compile", Compilation()):
+            yield
+    finally:
+        if callback in _callbacks:
+            _callbacks.remove(callback)
+
+
+def announce_compilation() -> None:
+    """Tell all who wait for it that something is being compiled, here or in a worker process."""
+    while _callbacks:
+        _callbacks.pop()()
 
 
 @lru_cache(maxsize=1)

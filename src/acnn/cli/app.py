@@ -23,14 +23,19 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from acnn.errors import InputError
+from acnn.types import Progress
+
+if TYPE_CHECKING:
+    from acnn.cli._display import Display
 
 FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("demo", "info", "patches", "data", "prepare", "train", "evaluate"),
@@ -51,13 +56,14 @@ class Output:
     quiet: bool = False
     cache: bool = True
     failures: list[dict[str, str]] = field(default_factory=list)
+    _display: Display | None = None
     _result: dict[str, Any] | None = None
     _human: Callable[[dict[str, Any]], str] | None = None
 
     def say(self, text: str) -> None:
         """Show a message while working."""
         if not self.quiet:
-            print(text, file=sys.stderr, flush=True)
+            self._show(text)
 
     def result(self, facts: dict[str, Any], human: Callable[[dict[str, Any]], str] | None = None) -> None:
         """Set the result: `facts` for `--json`, the text that `human` makes of them otherwise."""
@@ -66,21 +72,45 @@ class Output:
     def failed(self, item: str, why: str) -> None:
         """Record that one of several items failed while the rest go on; the exit code becomes 1."""
         self.failures.append({"item": item, "why": why})
-        print(f"failed: {item}: {why}", file=sys.stderr, flush=True)
+        self._show(f"failed: {item}: {why}")
 
     @contextmanager
-    def progress(self, label: str) -> Iterator[Callable[[int, int], None]]:
-        """A progress bar with time left; what it yields is called with (done, in all) as work goes on."""
+    def progress(self, stage: str | None = None) -> Iterator[Progress]:
+        """The one progress display of the command, which keeps moving until the end of the `with` block.
+
+        Within the block, a further call begins a stage of the same display.
+
+        Parameters
+        ----------
+        stage
+            Name of the first stage. Work that begins stages of its own (`acnn.types.begin_stage`) needs none.
+
+        Yields
+        ------
+        Progress
+            What the work reports to; it shows nothing with `--quiet` and `--json`.
+        """
         if self.quiet or self.json:
             yield lambda done, total: None
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        if self._display is not None:
+            yield self._display if stage is None else self._display.stage(stage)
+            return
+        from acnn.cli._display import open_display
+        from acnn.compilation import compilation_noticed
 
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(label, total=None)
-            yield lambda done, total: bar.update(task, completed=done, total=total)
+        with open_display() as display, compilation_noticed(lambda: self.say(COMPILING)):
+            self._display = display
+            try:
+                yield display if stage is None else display.stage(stage)
+            finally:
+                self._display = None
+
+    def _show(self, text: str) -> None:
+        if self._display is not None:
+            self._display.message(text)
+        else:
+            print(text, file=sys.stderr, flush=True)
 
 
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")]

@@ -56,9 +56,9 @@ def parts(
     """Make parts of a shape or of a dataset's shapes, with exact truth, in the layout of SHREC'16 Partial."""
     from acnn.pipeline.make_parts import make_parts
 
-    with out.progress(kind) as step:
+    with out.progress(f"cutting {kind}") as progress:
         facts, failures = make_parts(
-            source, folder, kind=kind, missing=_share(missing), count=count, seed=seed, progress=step
+            source, folder, kind=kind, missing=_share(missing), count=count, seed=seed, progress=progress
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -27,29 +25,14 @@ def demo(
     from acnn.viewer import show_demo
 
     config = preset_config("quick-partial" if partial else "quick").with_changes(settings_of(changes))
-    with ExitStack() as bars:
-
-        def stage(name: str) -> Callable[[int, int], None]:
-            bars.close()
-            out.say(name)
-            return bars.enter_context(out.progress(name))
-
-        training: list[Callable[[int, int], None]] = []
-
-        def report(step: dict[str, Any]) -> None:
-            if not training:
-                training.append(stage("training"))
-            total = int(step["seconds"] + step["seconds_left"]) or 1
-            training[0](int(step["seconds"]), total)
-
+    with out.progress() as progress:
         facts = run_demo(
             folder,
             partial=partial,
             config=config,
             train_shapes=train_shapes,
             test_shapes=test_shapes,
-            stage=stage,
-            report=report,
+            progress=progress,
             draw=show_demo,
         )
     out.result(facts, human=lambda figures: _text(figures, folder))

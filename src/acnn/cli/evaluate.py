@@ -22,9 +22,9 @@ def evaluate(
     """Match shapes whose truth is known, and compare by the Princeton protocol."""
     from acnn.pipeline.evaluate_run import evaluate_run
 
-    with out.progress("preparing") as preparing, out.progress("matching") as matching:
+    with out.progress() as progress:
         report, failures = evaluate_run(
-            run, data, test_list=test, refinement=refine, workers=workers, preparing=preparing, progress=matching
+            run, data, test_list=test, refinement=refine, workers=workers, progress=progress
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

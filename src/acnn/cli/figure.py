@@ -26,7 +26,7 @@ def figure(
     """Draw texture transfer, errors, learnt filters or the Princeton curve of a run."""
     from acnn.viewer.figures import write_figure
 
-    with out.progress("preparing") as preparing, out.progress("matching") as matching:
+    with out.progress() as progress:
         facts, failures = write_figure(
             run,
             kind,
@@ -37,8 +37,7 @@ def figure(
             refinement=refine,
             up=up,
             workers=workers,
-            preparing=preparing,
-            progress=matching,
+            progress=progress,
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

@@ -31,7 +31,7 @@ def match(
     from acnn.viewer.match_page import write_match_page
 
     kept: list[FileMatch] = []
-    with out.progress("matching") as progress:
+    with out.progress() as progress:
         facts = match_files(
             a,
             b,
@@ -44,7 +44,7 @@ def match(
             progress=progress,
             keep=kept.append,
         )
-    facts |= {"page": str(write_match_page(kept[0], folder / "match.html"))}
+        facts |= {"page": str(write_match_page(kept[0], folder / "match.html"))}
     for notice in facts["notices"]:
         out.say(f"notice: {notice}")
     out.result(facts, human=_text)

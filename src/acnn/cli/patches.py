@@ -27,7 +27,7 @@ def patches(
     """Compute the patch operator of a shape."""
     from acnn.pipeline.patches import patches_of_file
 
-    with out.progress("patches") as step:
+    with out.progress() as progress:
         facts = patches_of_file(
             shape,
             settings={
@@ -42,7 +42,7 @@ def patches(
             check=check,
             out=file,
             cache=out.cache,
-            progress=step,
+            progress=progress,
         )
     out.result(facts, human=_text)
 

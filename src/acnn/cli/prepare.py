@@ -48,7 +48,7 @@ def prepare(
     config = RunConfig() if preset is None else preset_config(preset)
     given = {"angles": angles, "alpha": alpha, "scales": scales}, {"kinds": descriptors, "shot_radii": radius}
     chosen = [{key: value for key, value in part.items() if value is not None} for part in given]
-    with out.progress("prepare") as step:
+    with out.progress("preparing") as progress:
         facts, failures = prepare_dataset(
             data,
             samples=samples,
@@ -57,7 +57,7 @@ def prepare(
             workers=workers,
             scheduler=scheduler,
             cache=out.cache,
-            progress=step,
+            progress=progress,
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

@@ -26,12 +26,13 @@ def report(
     """Match some test shapes and show them, with figures and settings, in one HTML file."""
     from acnn.files import make_folder
     from acnn.pipeline.report_data import collect_report
+    from acnn.types import begin_stage
     from acnn.viewer.report import write_report
 
     target = file if file is not None else run / "report.html"
     if file is not None:
         make_folder(file)
-    with out.progress("preparing") as preparing, out.progress("matching") as matching:
+    with out.progress() as progress:
         gathered, failures = collect_report(
             run,
             data,
@@ -39,12 +40,12 @@ def report(
             shapes=shapes,
             refinement=refine,
             workers=workers,
-            preparing=preparing,
-            progress=matching,
+            progress=progress,
         )
+        begin_stage(progress, "drawing")
+        write_report(gathered, target)
     for failure in failures:
         out.failed(failure.item, failure.why)
-    write_report(gathered, target)
     figures = gathered.figures
     facts = {
         "report": str(target),

@@ -37,16 +37,12 @@ def train(
     named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "seed": seed}
     given = {key: value for key, value in named.items() if value is not None}
     config = preset_config(preset).with_changes(settings_of(changes) | given)
-    with out.progress("preparing") as preparing, out.progress("training") as training:
 
-        def report(step: dict[str, Any]) -> None:
-            total = int(step["seconds"] + step["seconds_left"]) or 1
-            training(int(step["seconds"]), total)
-            if "validation_exact" in step:
-                out.say(
-                    f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact"
-                )
+    def report(step: dict[str, Any]) -> None:
+        if "validation_exact" in step:
+            out.say(f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact")
 
+    with out.progress() as progress:
         facts, failures = train_run(
             data,
             folder,
@@ -55,7 +51,7 @@ def train(
             val_list=val_list,
             resume=resume,
             workers=workers,
-            preparing=preparing,
+            progress=progress,
             report=report,
         )
     for failure in failures:

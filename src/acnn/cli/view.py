@@ -38,7 +38,7 @@ def view(
     from acnn.viewer.live_guard import require_viser
 
     require_viser()  # before the long work
-    with out.progress("preparing") as preparing, out.progress("matching") as matching:
+    with out.progress() as progress:
         gathered, failures = collect_view(
             items,
             model,
@@ -47,8 +47,7 @@ def view(
             shapes=shapes,
             refinement=refine,
             cache=out.cache,
-            preparing=preparing,
-            progress=matching,
+            progress=progress,
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

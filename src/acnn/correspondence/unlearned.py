@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.correspondence.refine import Refined, RefineMethod, refine, suitable_method
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.surface import Surface
+from acnn.types import Progress
 
 EIGENFUNCTIONS = 200
 WKS_PAIRS = 100
@@ -49,7 +49,7 @@ def match_without_network(
     *,
     query_basis: SpectralBasis | None = None,
     reference_basis: SpectralBasis | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> UnlearnedMatch:
     """Match two shapes of any kind by descriptors alone.
 

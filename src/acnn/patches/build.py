@@ -17,9 +17,10 @@ from acnn.patches.settings import PatchSettings
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface.curvature import principal_frames
 from acnn.surface.laplacian import StiffnessParts, stiffness_parts
-from acnn.surface.rows import Progress, SparseRows
+from acnn.surface.rows import SparseRows
 from acnn.surface.spectrum import eigenpairs
 from acnn.surface.surface import Surface, surface_of
+from acnn.types import Progress
 
 DEFAULT = PatchSettings()
 

@@ -20,7 +20,7 @@ from acnn.patches.build import DEFAULT, build_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
 from acnn.shapes import Mesh, Shape
-from acnn.surface.rows import Progress
+from acnn.types import Progress
 
 VERSION = 2
 """To be raised whenever the same settings give other operators than before."""

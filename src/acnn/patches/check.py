@@ -14,8 +14,8 @@ from acnn.shapes.shape import FloatArray
 from acnn.surface.curvature import principal_frames
 from acnn.surface.heat import exact_rows, spectral_rows
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.rows import Progress
 from acnn.surface.surface import Surface
+from acnn.types import Progress
 
 
 def check_kernels(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from acnn.memory import peak_memory_mb
-from acnn.surface.rows import Progress
+from acnn.types import Progress
 
 PAIRS = 200
 """Eigenpairs of the Laplacian that acnn and its peers compute."""

@@ -19,9 +19,8 @@ from acnn.files import write_whole
 from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.run import Run, open_run
 from acnn.pipeline.train_run import train_run
-from acnn.surface.rows import Progress
 from acnn.training.config import RunConfig, preset_config
-from acnn.training.loop import Report
+from acnn.types import Progress, begin_stage, named_stages
 
 COPIED = 6
 """One in so many training shapes is learned from in a second triangulation, too."""
@@ -31,9 +30,6 @@ LACKING: dict[Kind, tuple[float, float]] = {"cuts": (0.2, 0.6), "holes": (0.1, 0
 
 Draw = Callable[[Path, Run, dict[str, list[Matched]], dict[str, dict[str, Any]]], list[Path]]
 """Shows what was matched, and its figures, both by kind of shape, in files of a folder; gives these."""
-
-Stage = Callable[[str], Progress | None]
-"""Called with the name of each stage as it begins; gives what is to be called with (done, in all)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +56,7 @@ def run_demo(
     train_shapes: int | None = None,
     test_shapes: int = 12,
     workers: int = 2,
-    stage: Stage = lambda name: None,
-    report: Report | None = None,
+    progress: Progress | None = None,
     draw: Draw | None = None,
 ) -> dict[str, Any]:
     """Run the demo and leave everything in a folder.
@@ -74,7 +69,7 @@ def run_demo(
     - test_shapes: how many shapes of unseen people to match, and as many remeshed copies (or: how many parts of each
       kind)
     - workers: processes that prepare
-    - stage, report: for progress
+    - progress: called with (done, in all); stages `preparing`, `training` and so on
     - draw: shows the matched shapes (`acnn.viewer.show_demo`)
 
     Returns `exact, mean_error_x100, seconds` on unseen people, the same under `refined`, and all of that under
@@ -86,9 +81,7 @@ def run_demo(
     if (out / "run" / "run.json").exists():
         raise InputError(f"{out}: there is a demo already. Choose another folder with --out, or delete this one.")
     out.mkdir(parents=True, exist_ok=True)
-    facts, _ = train_run(
-        dataset, out / "run", plan.config, workers=workers, preparing=stage("preparing people"), report=report
-    )
+    facts, _ = train_run(dataset, out / "run", plan.config, workers=workers, progress=progress)
     run = open_run(out / "run")
     kept: dict[str, list[Matched]] = {kind: [] for kind in plan.tested}
     reports = {}
@@ -99,15 +92,14 @@ def run_demo(
             test_list=",".join(plan.tested[kind]),
             refinement=plan.refinement,
             workers=workers,
-            preparing=stage(f"preparing unseen people ({kind})"),
-            progress=stage(f"matching unseen people ({kind})"),
+            progress=named_stages(progress, f"{{}} unseen humans ({kind})"),
             keep=samples.append,
         )
         write_whole(out / f"evaluation_{kind}.json", json.dumps(reports[kind], indent=1).encode())
     _write_curves(out, reports)
     pictures = [out / "curves.png"]
     if draw:
-        stage("drawing")
+        begin_stage(progress, "drawing")
         pictures += draw(out, run, kept, reports)
     first, second = reports
     figures = _figures(reports[first]) | {

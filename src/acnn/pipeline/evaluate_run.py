@@ -28,7 +28,7 @@ from acnn.pipeline.prepared import Prepared
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import IntArray, Mesh
 from acnn.surface import surface_of
-from acnn.surface.rows import Progress
+from acnn.types import Progress, begin_stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,6 @@ def evaluate_run(
     test_list: str | None = None,
     refinement: str = "none",
     workers: int = 1,
-    preparing: Progress | None = None,
     progress: Progress | None = None,
     keep: Callable[[Matched], None] | None = None,
 ) -> tuple[dict[str, Any], list[Failure]]:
@@ -71,7 +70,7 @@ def evaluate_run(
     - test_list: shapes, as for `Dataset.select`; by default those marked `test`, or all that were not trained on
     - refinement: `none`, `fm`, `zoomout`, `pfm` or `auto`
     - workers: processes that prepare
-    - preparing, progress: called with (done, in all)
+    - progress: called with (done, in all); stages `preparing` and `matching`
     - keep: called with each matched shape, for pictures and the like
 
     Returns what `acnn evaluate --json` prints, and the shapes that could not be prepared or matched. The truth on the
@@ -94,15 +93,16 @@ def evaluate_run(
         opened.config.patches,
         samples=names,
         workers=workers,
-        progress=preparing,
+        progress=begin_stage(progress, "preparing"),
     )
+    matching = begin_stage(progress, "matching")
     judge = _Judge(opened, dataset.unit, method)
     kinds = ("evaluation", "symmetric", "refined_evaluation", "refined_symmetric")
     found: dict[str, list[ShapeEvaluation | None]] = {kind: [] for kind in kinds}
     figures: list[dict[str, float]] = []
     for done, shape in enumerate(prepared):
-        if progress:
-            progress(done, len(prepared))
+        if matching:
+            matching(done, len(prepared))
         try:
             matched, measured = judge.match(dataset.named(shape.name).read(), shape)
         except InputError as error:

@@ -22,7 +22,7 @@ from acnn.files import write_whole
 from acnn.input_files import read_json
 from acnn.pipeline.prepare import Failure
 from acnn.shapes import Mesh, save
-from acnn.surface.rows import Progress
+from acnn.types import Progress
 
 
 def make_parts(

@@ -21,7 +21,7 @@ from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
 from acnn.surface.closest_points import SurfacePoints
-from acnn.surface.rows import Progress
+from acnn.types import Progress, begin_stage, named_stages
 
 HUMANS = "humans"
 """The network of the package that matches two shapes where no other is named."""
@@ -111,18 +111,23 @@ def match_shape(
     - unit: length of one run unit in the shape's coordinates; None is that of the run where it has one (it learned
       from parts, which come in the units of their reference), else the shape's own geodesic diameter / 200
     - cache: whether operators are looked for and kept in the cache
-    - progress: called with (done, in all) while the operators are computed
+    - progress: called with (done, in all); stages `operators`, `network output` and `refinement`
 
     Raises InputError where the network goes by a triangulation (descriptors of kind `rings`) that the shape has not.
     """
     method = known_method(refinement)
     run.check_triangulation(shape)
     unit = unit if unit is not None else run.facts.get("unit")
-    patches = make_patches(shape, run.config.patches, unit=unit, cache=cache, progress=progress)
+    patches = make_patches(
+        shape, run.config.patches, unit=unit, cache=cache, progress=begin_stage(progress, "operators")
+    )
+    begin_stage(progress, "network output")
     surface = surface_of(shape, patches.unit)
     described = describe_surface(surface, run.config.descriptors, shape=shape)
     soft = run.soft_map(described, patches, k=CANDIDATES)
     reference = surface_of(run.reference, run.facts.get("unit"))
+    if method != "none":
+        begin_stage(progress, "refinement")
     refined = refine(soft, surface, reference, method)
     matched = refined.query_to_reference
     return ShapeMatch(shape, surface, soft, matched, soft.mass_near(matched, reference.vertices, NEAR), refined.facts)
@@ -152,7 +157,8 @@ def match_pair(
     - unit: length of one run unit in A's coordinates; None is that of the run where it has one, else A's own geodesic
       diameter / 200, or B's unit where A looks like a part of B in the same coordinates
     - cache: whether operators are looked for and kept in the cache
-    - progress: called with (done, in all)
+    - progress: called with (done, in all); stages `operators of A` and `network output of A`, the same of B,
+      `refinement`, and `descriptors` where they are tried
     """
     method = known_method(refinement)
     run = open_run(model) if isinstance(model, Path | str) else model
@@ -195,8 +201,10 @@ def _through(
     facts: dict[str, Any],
 ) -> PairMatch:
     """A to B through the reference of a network."""
-    first = match_shape(a, run, refinement="none", unit=unit, cache=cache, progress=progress)
-    second = match_shape(b, run, refinement="none", cache=cache, progress=progress)
+    first = match_shape(a, run, refinement="none", unit=unit, cache=cache, progress=named_stages(progress, "{} of A"))
+    second = match_shape(b, run, refinement="none", cache=cache, progress=named_stages(progress, "{} of B"))
+    if method != "none":
+        begin_stage(progress, "refinement")
     reference = surface_of(run.reference, run.facts.get("unit"))
     bases = [None if method == "none" else basis_of(s, EIGENFUNCTIONS[method]) for s in (first.surface, second.surface)]
     # B is the whole even where A is a part.
@@ -223,7 +231,7 @@ def _through(
 def _by_descriptors(
     a: Surface, b: Surface, method: RefineMethod, why: str, facts: dict[str, Any], progress: Progress | None
 ) -> PairMatch:
-    found = match_without_network(a, b, method, progress=progress)
+    found = match_without_network(a, b, method, progress=begin_stage(progress, "descriptors"))
     confidence = float(found.confidence.mean())
     facts = facts | {
         "route": "descriptors",

@@ -21,7 +21,7 @@ from acnn.shapes import Mesh, load, save
 from acnn.shapes.coloring import position_bytes
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
-from acnn.surface.rows import Progress
+from acnn.types import Progress, begin_stage
 
 DOUBTFUL = 0.5
 """Mean confidence below which a match is called doubtful."""
@@ -81,6 +81,7 @@ def match_files(
 
     Raises InputError, before any work, where `out` cannot be a folder or the target of `barycentric` is a cloud.
     """
+    begin_stage(progress, "reading")
     shape = load(a)
     target = load(b) if b is not None else None
     arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
@@ -107,6 +108,7 @@ def match_files(
         arrays = {name: matched, "confidence": confidence}
         if pair.through is not None:
             arrays |= {"query_to_reference": pair.through[0], "b_to_reference": pair.through[1]}
+    begin_stage(progress, "writing")
     if barycentric:
         points = subvertex_map(matched, here, there)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}

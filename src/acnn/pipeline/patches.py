@@ -20,7 +20,7 @@ from acnn.patches import (
 from acnn.patches.cache import cache_folder, patches_path, sound_patches
 from acnn.shapes import Shape, load
 from acnn.surface import surface_of
-from acnn.surface.rows import Progress
+from acnn.types import Progress, begin_stage
 
 
 def patches_of_file(
@@ -49,13 +49,14 @@ def patches_of_file(
     if check < 0:
         raise InputError(f"--check {check}: give the number of rows to compare, or leave it out.")
     chosen = PatchSettings(**{**settings, "scales": parse_scales(settings["scales"])})
+    begin_stage(progress, "reading")
     shape = load(path)
     if out is not None:
         make_folder(out)
     operator = sound_patches(patches_path(shape, chosen, unit)) if cache else None
     known = operator is not None
     if operator is None:
-        operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=progress)
+        operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=begin_stage(progress, "operator"))
     memory = peak_memory_mb()
     facts: dict[str, Any] = {
         "shape": str(path),
@@ -68,7 +69,8 @@ def patches_of_file(
         "written_to": None,
     }
     if check:
-        facts |= check_kernels(surface_of(shape, operator.unit), chosen, check, progress=progress)
+        checking = begin_stage(progress, "checking")
+        facts |= check_kernels(surface_of(shape, operator.unit), chosen, check, progress=checking)
     if out is not None:
         write_patches(operator, out)
         facts["written_to"] = str(out)

@@ -18,7 +18,7 @@ from acnn.errors import InputError
 from acnn.patches.cache import cache_folder
 from acnn.patches.settings import PatchSettings
 from acnn.pipeline.prepared import Prepared, prepare_sample
-from acnn.surface.rows import Progress
+from acnn.types import Progress
 
 
 @dataclass(frozen=True)

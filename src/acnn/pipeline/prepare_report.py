@@ -12,7 +12,7 @@ from acnn.patches.cache import cache_folder
 from acnn.patches.settings import PatchSettings
 from acnn.pipeline.patches import parse_scales
 from acnn.pipeline.prepare import Failure, prepare
-from acnn.surface.rows import Progress
+from acnn.types import Progress
 
 
 def prepare_dataset(

@@ -26,7 +26,7 @@ from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.prepare import Failure
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import FloatArray, IntArray, Mesh
-from acnn.surface.rows import Progress
+from acnn.types import Progress
 
 LOG_POINTS = 240
 RINGS = 2
@@ -91,7 +91,6 @@ def collect_report(
     shapes: int = 6,
     refinement: str = "auto",
     workers: int = 1,
-    preparing: Progress | None = None,
     progress: Progress | None = None,
 ) -> tuple[ReportData, list[Failure]]:
     """Match some test shapes of a run and gather what a report shows.
@@ -102,7 +101,7 @@ def collect_report(
     - test_list: shapes, as for `Dataset.select`; by default some that it was not trained on
     - shapes: how many, at most, where there is no list
     - refinement: as for `evaluate_run`
-    - workers, preparing, progress: likewise
+    - workers, progress: likewise
 
     Returns the data, and the shapes that failed to be prepared.
     """
@@ -122,7 +121,6 @@ def collect_report(
         test_list=names,
         refinement=refinement,
         workers=workers,
-        preparing=preparing,
         progress=progress,
         keep=kept.append,
     )

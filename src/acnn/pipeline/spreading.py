@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -9,9 +10,11 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
+from acnn.compilation import announce_compilation, compilation_noticed
 from acnn.errors import InputError
 
 T = TypeVar("T")
@@ -24,6 +27,9 @@ ONE_THREAD = (
     "NUMBA_NUM_THREADS",
     "VECLIB_MAXIMUM_THREADS",
 )
+NOTICE_SECONDS = 1.0
+"""How often the main process looks whether its workers are compiling."""
+
 DIED = "its process ended without a word, most likely for want of memory"
 
 
@@ -109,8 +115,9 @@ def _run_pool(
     """
     context = multiprocessing.get_context("spawn")
     finished = False
+    compiling = context.Event()
     with _one_thread_each():
-        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+        pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(compiling,))
         try:
             # Few at a time, so that dropping the rest is quick and tasks do not pile up in pipes.
             waiting, running = list(reversed(wanted)), dict[Future[Any], int]()
@@ -119,8 +126,10 @@ def _run_pool(
                     index = waiting.pop()
                     begun.add(index)
                     running[pool.submit(_run_or_leave, function, tasks[index])] = index
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                for future in wait(running, NOTICE_SECONDS, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
+                if compiling.is_set():
+                    announce_compilation()
             finished = True
         except BrokenProcessPool:
             finished = True
@@ -143,10 +152,13 @@ def _run_or_leave(function: Callable[[T], R], task: T) -> R:
         os._exit(143)
 
 
-def _start_worker() -> None:
-    """Leave Ctrl-C to the main process, and clean up (temporary files) when it says to stop."""
+def _start_worker(compiling: Event) -> None:
+    """Leave Ctrl-C to the main process, clean up (temporary files) when it says to stop, and report compilation."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    until_the_end = ExitStack()
+    until_the_end.enter_context(compilation_noticed(compiling.set))
+    atexit.register(until_the_end.close)
 
 
 @contextmanager

@@ -17,10 +17,10 @@ from acnn.errors import InputError
 from acnn.network import Architecture
 from acnn.pipeline.prepare import Failure, prepare
 from acnn.pipeline.run import write_run
-from acnn.surface.rows import Progress
 from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import RunConfig
 from acnn.training.loop import Report, train
+from acnn.types import Progress, begin_stage
 
 
 def train_run(
@@ -32,7 +32,7 @@ def train_run(
     val_list: str | None = None,
     resume: bool = False,
     workers: int = 1,
-    preparing: Progress | None = None,
+    progress: Progress | None = None,
     report: Report | None = None,
 ) -> tuple[dict[str, Any], list[Failure]]:
     """Prepare a dataset and train a network on it.
@@ -44,7 +44,8 @@ def train_run(
     - train_list, val_list: shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none
     - resume: go on where the folder's last checkpoint is, for as long as `config` says by now
     - workers: processes that prepare
-    - preparing: called with (done, in all) while preparing
+    - progress: called with (done, in all), in steps or in seconds where time is the budget; stages `preparing` and
+      `training`
     - report: called after each step
 
     Returns the facts of the run, and the shapes that failed to be prepared.
@@ -70,7 +71,13 @@ def train_run(
     )
     names = {sample.name for sample in learned.samples}
     everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))
-    prepared, failures = prepare(everything, config.descriptors, config.patches, workers=workers, progress=preparing)
+    prepared, failures = prepare(
+        everything,
+        config.descriptors,
+        config.patches,
+        workers=workers,
+        progress=begin_stage(progress, "preparing"),
+    )
     blind = [shape.name for shape in prepared if not np.any(shape.labels >= 0)]
     failures += [Failure(name, "no vertex has a known match on the reference") for name in blind]
     prepared = [shape for shape in prepared if shape.name not in blind]
@@ -89,9 +96,13 @@ def train_run(
     }
     write_run(out, dataset, config, facts)
     last: dict[str, Any] = {}
+    steps = begin_stage(progress, "training")
 
     def remember(step: dict[str, Any]) -> None:
         last.update(step)
+        if steps:
+            by_time = int(step["seconds"]), int(step["seconds"] + step["seconds_left"])
+            steps(*(by_time if step["steps"] is None else (step["step"], step["steps"])))
         if report:
             report(step)
 

@@ -19,7 +19,7 @@ from acnn.pipeline.prepare import Failure
 from acnn.shapes import load
 from acnn.shapes.shape import FloatArray, IntArray, Mesh, Shape
 from acnn.surface import Surface, principal_frames, surface_of
-from acnn.surface.rows import Progress
+from acnn.types import Progress, begin_stage, named_stages
 
 if TYPE_CHECKING:  # these load torch
     from acnn.pipeline.evaluate_run import Matched
@@ -100,7 +100,6 @@ def collect_view(
     shapes: int = 3,
     refinement: str = "auto",
     cache: bool = True,
-    preparing: Progress | None = None,
     progress: Progress | None = None,
 ) -> tuple[ViewData, list[Failure]]:
     """Read and match what the viewer is to show.
@@ -111,7 +110,7 @@ def collect_view(
     - data, test_list, shapes: for a run, its shapes: as for `collect_report`
     - refinement: as for `evaluate_run`
     - cache: whether operators of files are looked for and kept in the cache
-    - preparing, progress: called with (done, in all)
+    - progress: called with (done, in all)
 
     Returns the data, and the shapes that failed to be prepared.
     Raises InputError for an item that is neither a shape nor a run.
@@ -125,7 +124,7 @@ def collect_view(
         return _of_files(items, model, refinement, cache, progress), []
     if len(items) > 1 or model is not None:
         raise InputError(f"{folders[0]}: a run is shown by itself. Give one run, or files with --model RUN.")
-    return _of_run(folders[0], data, test_list, shapes, refinement, preparing, progress)
+    return _of_run(folders[0], data, test_list, shapes, refinement, progress)
 
 
 def run_folder(folder: Path) -> Path:
@@ -138,6 +137,7 @@ def run_folder(folder: Path) -> Path:
 def _of_files(
     files: Sequence[Path], model: Path | None, refinement: str, cache: bool, progress: Progress | None
 ) -> ViewData:
+    begin_stage(progress, "reading")
     loaded = [load(path) for path in files]  # all of them first: a bad file is noticed before any long work
     names = _distinct([path.name for path in files])
     title = ", ".join(names)
@@ -154,10 +154,10 @@ def _of_files(
     run = open_run(run_folder(model))
     unit = run.facts.get("unit")
     found = []
-    for done, (name, shape) in enumerate(zip(names, loaded, strict=True)):
-        if progress:
-            progress(done, len(loaded))
-        match = match_shape(shape, run, refinement=refinement, cache=cache)
+    for name, shape in zip(names, loaded, strict=True):
+        match = match_shape(
+            shape, run, refinement=refinement, cache=cache, progress=named_stages(progress, f"{{}} of {name}")
+        )
         maps = {NETWORK: match.soft_map.query_to_reference}
         if refinement != "none":
             maps[REFINED] = match.query_to_reference
@@ -171,7 +171,6 @@ def _of_run(
     test_list: str | None,
     shapes: int,
     refinement: str,
-    preparing: Progress | None,
     progress: Progress | None,
 ) -> tuple[ViewData, list[Failure]]:
     from acnn.pipeline.evaluate_run import evaluate_run
@@ -186,7 +185,6 @@ def _of_run(
         dataset,
         test_list=test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes)),
         refinement=refinement,
-        preparing=preparing,
         progress=progress,
         keep=kept.append,
     )

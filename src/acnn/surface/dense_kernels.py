@@ -11,9 +11,10 @@ import numpy as np
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.heat import exact_rows, spectral_rows
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.rows import Piece, Progress, SparseRows, clip_dense, join
+from acnn.surface.rows import Piece, SparseRows, clip_dense, join
 from acnn.surface.spectrum import eigenpairs
 from acnn.surface.surface import Surface
+from acnn.types import Progress
 
 BLOCK = 512
 """Rows held densely at a time."""

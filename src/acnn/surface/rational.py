@@ -22,8 +22,9 @@ from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.geodesics import distance_graph
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.rows import Piece, Progress, SparseRows, join
+from acnn.surface.rows import Piece, SparseRows, join
 from acnn.surface.surface import Surface
+from acnn.types import Progress
 
 TOLERANCE = 5e-4
 """Largest error of p_t on the whole spectrum; rows then differ by 0.001 to 0.003 in L1 on a human."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +13,6 @@ from numpy.typing import NDArray
 
 from acnn.compilation import compiled
 from acnn.shapes.shape import FloatArray, IntArray
-
-Progress = Callable[[int, int], None]
-"""Called with (done, in all) as work goes on."""
 
 
 @dataclass(frozen=True, eq=False)

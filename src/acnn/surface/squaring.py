@@ -19,8 +19,9 @@ from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.rows import Piece, Progress, SparseRows, join, smallest_kept
+from acnn.surface.rows import Piece, SparseRows, join, smallest_kept
 from acnn.surface.surface import Surface
+from acnn.types import Progress
 
 TOLERANCE = 1e-3
 """Entries below this are dropped at the last squaring."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from acnn.errors import InputError
 from acnn.files import make_folder
 from acnn.shapes.shape import FloatArray, Mesh
+from acnn.types import Progress, begin_stage
 from acnn.viewer.figures_filters import first_filters, polar_picture, strongest_filters
 from acnn.viewer.figures_parts import caption, chequered, color_bar, refined_mesh
 from acnn.viewer.pictures import grid, render, save_png
@@ -114,8 +115,7 @@ def write_figure(
     refinement: str = "auto",
     up: str = "y",
     workers: int = 1,
-    preparing: Any = None,
-    progress: Any = None,
+    progress: Progress | None = None,
 ) -> tuple[dict[str, Any], list[Any]]:
     """Draw one kind of picture of a run into a PNG file.
 
@@ -123,7 +123,7 @@ def write_figure(
     - folder: of a run, or of `acnn demo`
     - kind: `transfer`, `errors`, `filters` or `curve`
     - out: the file, ending in .png
-    - data, test_list, shapes, refinement, workers, preparing, progress: as for `collect_report`
+    - data, test_list, shapes, refinement, workers, progress: as for `collect_report`
     - up: the shapes' axis that points up
 
     Returns facts about the picture, and the shapes that failed to be prepared.
@@ -150,9 +150,9 @@ def write_figure(
         shapes=shapes,
         refinement=refinement,
         workers=workers,
-        preparing=preparing,
         progress=progress,
     )
+    begin_stage(progress, "drawing")
     if kind == "curve":
         _write_curve(gathered, out)
     else:
