@@ -134,7 +134,7 @@ def run_class(job: Job) -> dict[str, Any]:
     def keep(matched: Matched) -> None:
         kinds = ("evaluation", "symmetric", "refined_evaluation", "refined_symmetric")
         area = float(surface_of(matched.example.shape, dataset.unit).vertex_areas.sum())
-        figures = {kind: _figures(getattr(matched, kind)) for kind in kinds}
+        figures = {kind: figures_of(getattr(matched, kind)) for kind in kinds}
         found.append({"name": matched.name, "missing": 1 - area / whole, **figures})
 
     report, more = evaluate_run(job.folder, dataset, test_list=job.test, refinement=job.refinement, keep=keep)
@@ -157,7 +157,7 @@ def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
     def of(kind: str) -> list[ShapeEvaluation] | None:
         if any(part[kind] is None for part in parts):
             return None
-        return [ShapeEvaluation(name=part["name"], errors=np.zeros(0), **part[kind]) for part in parts]
+        return [evaluation_of(part["name"], part[kind]) for part in parts]
 
     shapes = of("evaluation")
     assert shapes is not None
@@ -173,13 +173,6 @@ def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
     return report
 
 
-def error(part: dict[str, Any], refined: bool) -> float | None:
-    """Mean error x 100 of a part, symmetric where the mirrored truth is known; None where it was not refined."""
-    kinds = ("refined_symmetric", "refined_evaluation") if refined else ("symmetric", "evaluation")
-    found = next((part[kind] for kind in kinds if part[kind]), None)
-    return None if found is None else float(found["mean_error_x100"])
-
-
 def by_missing(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Mean errors of the parts that lack about the same share of the whole's area."""
     rows = []
@@ -192,13 +185,11 @@ def by_missing(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def errors_of(parts: list[dict[str, Any]]) -> dict[str, float]:
-    """Mean errors over parts, of the network and refined."""
-    found = {}
-    for name, refined in (("network", False), ("refined", True)):
-        errors = [value for part in parts if (value := error(part, refined)) is not None]
-        if errors:
-            found[name] = float(np.mean(errors))
-    return found
+    """Mean errors x 100 over parts, `network` and `refined`, also `network_symmetric` and `refined_symmetric`."""
+    kinds = {"network": "evaluation", "refined": "refined_evaluation"}
+    kinds |= {"network_symmetric": "symmetric", "refined_symmetric": "refined_symmetric"}
+    known = {name: kind for name, kind in kinds.items() if all(part[kind] for part in parts)}
+    return {name: float(np.mean([part[kind]["mean_error_x100"] for part in parts])) for name, kind in known.items()}
 
 
 def text(report: dict[str, Any]) -> str:
@@ -209,9 +200,10 @@ def text(report: dict[str, Any]) -> str:
         report_text(report),
     ]
     lines += [f"  {cls:12} {figures}" for cls, figures in report["classes"].items()]
-    lines.append("share of area missing, parts, mean error x 100 of the network and refined:")
+    kinds = [kind for kind in report["by_missing"][0] if kind not in ("missing", "parts")]
+    lines.append(f"fraction of the area missing, parts, mean error x 100 ({', '.join(kinds)}):")
     for row in report["by_missing"]:
-        errors = "  ".join(f"{row[kind]:6.2f}" for kind in ("network", "refined") if kind in row)
+        errors = "  ".join(f"{row[kind]:6.2f}" for kind in kinds if kind in row)
         lines.append(f"  {row['missing'][0]:.1f}-{row['missing'][1]:.1f}  {row['parts']:3d}  {errors}")
     return "\n".join(lines)
 
@@ -222,11 +214,20 @@ def summary(result: dict[str, Any]) -> str:
     return f"mean error x 100: {words} ({result['step']} steps)"
 
 
-def _figures(evaluation: ShapeEvaluation | None) -> dict[str, Any] | None:
+def figures_of(evaluation: ShapeEvaluation | None) -> dict[str, Any] | None:
+    """An evaluation in types that JSON knows, without the error of every vertex."""
     if evaluation is None:
         return None
-    kept = ("exact", "mean_error_x100", "auc", "coverage")
-    return {key: getattr(evaluation, key) for key in kept} | {"curve": evaluation.curve.tolist()}
+    kept = ("exact", "mean_error_x100", "auc", "coverage", "flipped")
+    figures = {key: getattr(evaluation, key) for key in kept} | {"curve": evaluation.curve.tolist()}
+    return figures | {"per_map": figures_of(evaluation.per_map)}
+
+
+def evaluation_of(name: str, figures: dict[str, Any]) -> ShapeEvaluation:
+    """The evaluation that `figures_of` took apart."""
+    whole = figures.get("per_map")
+    per_map = evaluation_of(name, whole) if whole else None
+    return ShapeEvaluation(name=name, errors=np.zeros(0), **(figures | {"per_map": per_map}))
 
 
 if __name__ == "__main__":

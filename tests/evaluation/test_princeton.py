@@ -171,6 +171,42 @@ def test_the_symmetric_protocol_takes_the_nearer_of_truth_and_mirror(grid):
     assert lenient.mean_error_x100 == 0.0
 
 
+def test_a_random_mixture_of_left_and_right_has_no_symmetric_error_but_a_large_one_per_map(grid):
+    at = np.arange(169).reshape(13, 13)
+    mirror, truth = at[::-1].ravel(), np.arange(169)
+    mixture = np.where(np.random.default_rng(0).random(169) < 0.5, truth, mirror)
+    distances = ReferenceDistances(grid)
+    found = {
+        name: evaluate_map(matched, truth, distances, mirrored_truth=mirror, name=name)
+        for name, matched in (("mixture", mixture), ("mirrored", mirror), ("right", truth))
+    }
+    assert [result.mean_error_x100 for result in found.values()] == [0, 0, 0]
+    mixed = found["mixture"].per_map
+    strict = [evaluate_map(mixture, one, distances).mean_error_x100 for one in (truth, mirror)]
+    assert mixed.mean_error_x100 == pytest.approx(min(strict))
+    assert mixed.mean_error_x100 > 15
+    assert mixed.exact < 0.7
+    assert [found[name].per_map.mean_error_x100 for name in ("mirrored", "right")] == [0, 0]
+    assert [found[name].per_map.flipped for name in ("mirrored", "right")] == [True, False]
+    report = evaluation_report([found["right"]], "sqrt_area", symmetric=list(found.values()))["symmetric"]
+    assert report["mean_error_x100"] == 0
+    assert report["per_map"]["mean_error_x100"] == pytest.approx(mixed.mean_error_x100 / 3)
+    assert report["per_map"]["flipped"] == 1 + found["mixture"].per_map.flipped
+
+
+def test_a_map_is_judged_as_one_where_both_truths_are_known(grid):
+    at = np.arange(169).reshape(13, 13)
+    mirror, truth = at[::-1].ravel(), np.arange(169)
+    unknown = np.where(truth < 100, -1, mirror)
+    flipped = evaluate_map(mirror, truth, ReferenceDistances(grid), mirrored_truth=unknown).per_map
+    assert flipped.flipped
+    assert len(flipped.errors) == 69
+    assert flipped.mean_error_x100 == 0
+    none = evaluate_map(mirror, truth, ReferenceDistances(grid), mirrored_truth=np.full(169, -1)).per_map
+    assert not none.flipped
+    assert len(none.errors) == 169
+
+
 def test_coverage_is_the_share_of_area_hit(grid):
     areas = grid.vertex_areas
     assert coverage(np.zeros(50, dtype=int), grid) == pytest.approx(areas[0] / areas.sum())

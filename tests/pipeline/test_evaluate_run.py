@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from analytic import bumpy, random_sphere
 
+from acnn.cli.evaluate import report_text
 from acnn.datasets.collection import Dataset, Example, InMemory, Sample
 from acnn.errors import InputError
 from acnn.pipeline.evaluate_run import evaluate_run
@@ -77,6 +78,11 @@ def test_the_truth_on_the_other_side_is_each_shapes_own(run):
     assert "symmetric" not in report
     report, _ = evaluate_run(run, data(sample("c", mirrored=turned)), test_list="c")
     assert report["symmetric"]["exact"] == c.symmetric.exact >= report["exact"]
+    per_map = report["symmetric"]["per_map"]
+    assert per_map["mean_error_x100"] == c.symmetric.per_map.mean_error_x100 >= c.symmetric.mean_error_x100
+    (row,) = [line for line in report_text(report).splitlines() if line.startswith("network, symmetric per map ")]
+    assert f"{per_map['exact']:.1%}" in row
+    assert f"{per_map['mean_error_x100']:.2f}" in row
 
 
 def test_a_shape_without_truth_does_not_stop_the_others(run, tmp_path):

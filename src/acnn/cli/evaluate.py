@@ -34,14 +34,20 @@ def evaluate(
 def report_text(report: dict[str, Any]) -> str:
     """A small table of a report."""
     rows = [("", "exact", "error x 100", "auc", "coverage")]
-    parts = {"network": report, "symmetric": report.get("symmetric"), "refined": report.get("refined")}
-    parts["refined, symmetric"] = (report.get("refined") or {}).get("symmetric")
-    for name, part in parts.items():
-        if part:
-            figures = f"{part['mean_error_x100']:.2f}", f"{part['auc']:.3f}", f"{part['coverage']:.1%}"
-            rows.append((name, f"{part['exact']:.1%}", *figures))
+    for name, part in (("network", report), ("refined", report.get("refined") or {})):
+        symmetric = part.get("symmetric") or {}
+        parts = {name: part, f"{name}, symmetric": symmetric, f"{name}, symmetric per map": symmetric.get("per_map")}
+        for label, figures in parts.items():
+            if figures:
+                covered = f"{figures['coverage']:.1%}" if "coverage" in figures else ""
+                error, auc = f"{figures['mean_error_x100']:.2f}", f"{figures['auc']:.3f}"
+                rows.append((label, f"{figures['exact']:.1%}", error, auc, covered))
     widths = [max(len(row[i]) for row in rows) for i in range(5)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join(
-        [*lines, f"{len(report['shapes'])} shapes; errors over {report['normalisation']} of the reference"]
-    )
+    lines.append(f"{len(report['shapes'])} shapes; errors over {report['normalisation']} of the reference")
+    if "symmetric" in report:
+        lines.append(
+            "symmetric: each vertex may match its true point or the mirrored one, so left and right may mix; per map: "
+            "one of the two for the whole shape"
+        )
+    return "\n".join(lines)

@@ -5,7 +5,18 @@ For a query vertex x matched to y(x) with true point y*(x) on the reference,
     error(x) = d(y(x), y*(x)) / sqrt(area of the reference)    (or / its geodesic diameter, 1.72 times smaller on FAUST)
 
 and the curve gives for each r in [0, 0.3] the share of vertices with error at most r. Kim, Lipman, Funkhouser, Blended
-intrinsic maps, 2011. In the symmetric setting the mirrored point counts as true as well.
+intrinsic maps, 2011.
+
+In the symmetric setting the mirrored point y'(x) counts as true as well. The published protocol decides that for each
+vertex by itself,
+
+    per vertex:    mean over x of min( d(y(x), y*(x)), d(y(x), y'(x)) )
+
+so that a map which mixes left and right at random has no error. Beside it stands the error of the map as one,
+
+    per map:       min( mean over x of d(y(x), y*(x)), mean over x of d(y(x), y'(x)) )
+
+which forgives a map that is mirrored as a whole, and nothing else. It is never smaller than the former.
 """
 
 from __future__ import annotations
@@ -42,6 +53,9 @@ class ShapeEvaluation:
     - auc: mean of the curve
     - curve: (100,) share of errors at most each of `THRESHOLDS`
     - coverage: share of the reference's area whose vertices are hit
+    - per_map: where the mirrored truth counts, the evaluation by one of the two truths for all vertices, that with the
+      smaller mean error where both are known; None elsewhere
+    - flipped: of a `per_map`, whether that is the mirrored truth
     """
 
     name: str
@@ -51,6 +65,8 @@ class ShapeEvaluation:
     auc: float
     curve: FloatArray
     coverage: float
+    per_map: ShapeEvaluation | None = None
+    flipped: bool = False
 
 
 def evaluate_map(
@@ -68,8 +84,9 @@ def evaluate_map(
     - query_to_reference: (n,) matched reference vertices
     - truth: (n,) true vertices, -1 where unknown, or `BarycentricTruth`
     - distances: on the reference; shared between shapes
-    - mirrored_truth: the truth on the other side of the body, as `truth`. Where given, the smaller error counts (the
-      symmetric protocol). For a vertex truth and a mirror map of the reference it is `mirrored(truth, mirror)`
+    - mirrored_truth: the truth on the other side of the body, as `truth`. Where given, the smaller error of each vertex
+      counts (the symmetric protocol), and `per_map` is set. For a vertex truth and a mirror map of the reference it is
+      `mirrored(truth, mirror)`
     - rows: (k,) query vertices that the k rows of the truth belong to, where it is a list in which a vertex may occur
       more than once or not at all; errors are then averaged over the list. None: row i belongs to vertex i
     - name: of the shape
@@ -79,23 +96,24 @@ def evaluate_map(
     everything = checked_point_map(query_to_reference, len(distances.surface.vertices))
     matched = everything if rows is None else everything[checked_point_map(rows, len(everything))]
     errors, hit, known = _errors(matched, truth, distances)
-    if mirrored_truth is not None:
-        other, other_hit, other_known = _errors(matched, mirrored_truth, distances)
-        errors = np.minimum(errors, np.where(other_known, other, np.inf))
-        hit = hit | (other_hit & other_known)
     if not known.any():
         raise InputError(f"{name or 'The shape'}: the truth is not known for any vertex, so nothing can be evaluated.")
-    errors, hit = errors[known], hit[known]
-    curve = princeton_curve(errors)
-    return ShapeEvaluation(
-        name=name,
-        errors=errors,
-        exact=float(hit.mean()),
-        mean_error_x100=float(100.0 * errors.mean()),
-        auc=float(curve.mean()),
-        curve=curve,
-        coverage=coverage(everything, distances.surface),
-    )
+    covered = coverage(everything, distances.surface)
+
+    def summary(errors: FloatArray, hit: NDArray[np.bool_], **more: Any) -> ShapeEvaluation:
+        curve = princeton_curve(errors)
+        figures = float(hit.mean()), float(100.0 * errors.mean()), float(curve.mean())
+        return ShapeEvaluation(name, errors, *figures, curve, covered, **more)
+
+    if mirrored_truth is None:
+        return summary(errors[known], hit[known])
+    other, other_hit, other_known = _errors(matched, mirrored_truth, distances)
+    both = known & other_known
+    flipped = bool(both.any() and other[both].mean() < errors[both].mean())
+    whole = summary(other[both], other_hit[both], flipped=True) if flipped else summary(errors[known], hit[known])
+    errors = np.minimum(errors, np.where(other_known, other, np.inf))
+    hit = hit | (other_hit & other_known)
+    return summary(errors[known], hit[known], per_map=whole)
 
 
 def princeton_curve(errors: ArrayLike, thresholds: ArrayLike = THRESHOLDS) -> FloatArray:
@@ -145,7 +163,9 @@ def evaluation_report(
     """Figures over a set of shapes, as `acnn evaluate --json` prints them; every shape counts the same.
 
     Keys: `exact, auc, mean_error_x100, normalisation, thresholds, curve, coverage, shapes: [{name, exact,
-    mean_error_x100}]`, the same under `symmetric` and `refined` where they are given (and `refined.symmetric`).
+    mean_error_x100}]`, the same under `symmetric` and `refined` where they are given (and `refined.symmetric`). Under
+    `symmetric` there is also `per_map: {exact, auc, mean_error_x100, flipped}`, which does not let left and right mix
+    (see the head of this module); `flipped` is the number of maps that are nearer to the mirrored truth.
 
     Parameters
     - shapes: evaluations of the maps as the network gave them
@@ -166,6 +186,14 @@ def evaluation_report(
             {"name": shape.name, "exact": shape.exact, "mean_error_x100": shape.mean_error_x100} for shape in shapes
         ],
     }
+    whole = [shape.per_map for shape in shapes if shape.per_map is not None]
+    if len(whole) == len(shapes):
+        report["per_map"] = {
+            "exact": float(np.mean([shape.exact for shape in whole])),
+            "auc": float(np.mean([shape.auc for shape in whole])),
+            "mean_error_x100": float(np.mean([shape.mean_error_x100 for shape in whole])),
+            "flipped": sum(shape.flipped for shape in whole),
+        }
     if symmetric:
         report["symmetric"] = evaluation_report(symmetric, normalisation)
     if refined:

@@ -91,7 +91,7 @@ SCAPE_REMESHED_ERROR = PublishedTable(
 
 SHREC16_CUTS_ERROR = PublishedTable(
     "shrec16-cuts-error",
-    "mean geodesic error x 100 over sqrt(area)",
+    "mean geodesic error x 100 over sqrt(area), asymmetric",
     "SHREC'16 Partial, cuts, the benchmark's test set",
     (
         Published("PFM", 9.7, "Rodola et al., CGF 2017", "axiomatic"),
@@ -103,7 +103,7 @@ SHREC16_CUTS_ERROR = PublishedTable(
 
 SHREC16_HOLES_ERROR = PublishedTable(
     "shrec16-holes-error",
-    "mean geodesic error x 100 over sqrt(area)",
+    "mean geodesic error x 100 over sqrt(area), asymmetric",
     "SHREC'16 Partial, holes, the benchmark's test set",
     (
         Published("PFM", 23.2, "Rodola et al., CGF 2017", "axiomatic"),
