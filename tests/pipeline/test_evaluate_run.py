@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analytic import bumpy, random_sphere
+from analytic import bumpy, permuted, random_sphere
 
 from acnn.cli.evaluate import report_text
 from acnn.datasets.collection import Dataset, Example, InMemory, Sample
@@ -13,7 +13,7 @@ from acnn.pipeline.evaluate_run import evaluate_run
 from acnn.pipeline.match import match_shape
 from acnn.pipeline.run import open_run
 from acnn.pipeline.train_run import train_run
-from acnn.shapes import Mesh
+from acnn.shapes import Mesh, load, save
 from acnn.training import RunConfig
 
 MESH = bumpy(2)
@@ -83,6 +83,37 @@ def test_the_truth_on_the_other_side_is_each_shapes_own(run):
     (row,) = [line for line in report_text(report).splitlines() if line.startswith("network, symmetric per map ")]
     assert f"{per_map['exact']:.1%}" in row
     assert f"{per_map['mean_error_x100']:.2f}" in row
+
+
+def test_test_shapes_that_were_trained_on_are_known_by_content(tmp_path):
+    """Under another name, in another order of vertices, and through a file; not where only the name agrees."""
+    run = tmp_path / "run"
+    learned = data(sample("a"), sample("b", stretched(1.2)), sample("v", stretched(1.3)))
+    train_run(learned, run, RunConfig().with_changes(SETTINGS | {"epochs": 1}), train_list="a,b", val_list="v")
+    shuffled, place = permuted(stretched(1.2), 3)
+    save(MESH, tmp_path / "mesh.ply")
+    tests = data(
+        sample("shuffled", shuffled, np.argsort(place).astype(np.int32)),
+        sample("loaded", load(tmp_path / "mesh.ply")),
+        sample("chosen", stretched(1.3)),
+        sample("a", stretched(1.1)),
+    )
+    report, _ = evaluate_run(run, tests, test_list="all")
+    assert report["seen_in_training"] == ["shuffled", "loaded"]
+    assert report["seen_in_validation"] == ["chosen"]
+    assert "warning: the network was trained on 2 of these 4 shapes (shuffled, loaded)" in report_text(report)
+    assert "warning: the network was chosen by 1 of these 4 shapes (chosen)" in report_text(report)
+    report, _ = evaluate_run(run, tests, test_list="a")
+    assert report["seen_in_training"] == report["seen_in_validation"] == []
+    assert "warning" not in report_text(report)
+
+
+def test_a_run_that_did_not_record_what_it_was_trained_on_does_not_know(run):
+    old = replace(run, facts={key: value for key, value in run.facts.items() if key != "content"})
+    report, _ = evaluate_run(old, data(sample("c")), test_list="c")
+    assert report["seen_in_training"] == report["seen_in_validation"] == "unknown"
+    assert "was not recorded" in report_text(report)
+    assert open_run("humans").seen({"c": "0"}, "train") == "unknown"
 
 
 def test_a_shape_without_truth_does_not_stop_the_others(run, tmp_path):

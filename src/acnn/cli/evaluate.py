@@ -50,4 +50,20 @@ def report_text(report: dict[str, Any]) -> str:
             "symmetric: each vertex may match its true point or the mirrored one, so left and right may mix; per map: "
             "one of the two for the whole shape"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, *_seen(report)])
+
+
+def _seen(report: dict[str, Any]) -> list[str]:
+    """Warnings about test shapes that the network knows."""
+    warnings = []
+    for key, words in (("seen_in_training", "trained on"), ("seen_in_validation", "chosen by")):
+        names = report.get(key)
+        if names == "unknown":
+            warnings.append(f"note: which shapes the network was {words} was not recorded; these may be among them")
+        elif names:
+            listed = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+            warnings.append(
+                f"warning: the network was {words} {len(names)} of these {len(report['shapes'])} shapes ({listed}): "
+                "the figures say nothing about new shapes"
+            )
+    return warnings

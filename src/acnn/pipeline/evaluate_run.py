@@ -74,7 +74,9 @@ def evaluate_run(
     - keep: called with each matched shape, for pictures and the like
 
     Returns what `acnn evaluate --json` prints, and the shapes that could not be prepared or matched. The truth on the
-    other side (`symmetric`) is told where it is known of all shapes.
+    other side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and `seen_in_validation` name
+    the test shapes that the network was trained on, or that chose the model, whatever they were called then; they are
+    `unknown` for runs that did not record it.
     """
     opened = run if isinstance(run, Run) else open_run(run)
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
@@ -128,6 +130,10 @@ def evaluate_run(
     report["smoothness"] = means["smoothness"]
     if "refined" in report:
         report["refined"]["smoothness"] = means["refined_smoothness"]
+    content = {shape.name: shape.content for shape in prepared}
+    evaluated = {entry["name"]: content[entry["name"]] for entry in report["shapes"]}
+    report |= {"seen_in_training": opened.seen(evaluated, "train")}
+    report |= {"seen_in_validation": opened.seen(evaluated, "validation")}
     return report | {"refinement": method, "seconds_per_shape": means["seconds"]}, failures
 
 

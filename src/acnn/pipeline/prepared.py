@@ -19,7 +19,7 @@ from acnn.patches.build import build_patches
 from acnn.patches.cache import CLOUD_VERSION, patches_path, read_patches, sound_patches, write_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
-from acnn.shapes.shape import Mesh, Shape
+from acnn.shapes.shape import Mesh, Shape, content_hash
 from acnn.surface.surface import Surface, surface_of
 
 VERSION = 2
@@ -34,6 +34,7 @@ class Prepared:
     - n: vertices
     - labels, truth: as in `Example`
     - unit: length of one run unit in the shape's coordinates
+    - content: hash of the shape's points, see `acnn.shapes.shape.content_hash`
     - patches_path, descriptors_path: files in the cache
     - from_cache: both were there already
     """
@@ -42,6 +43,7 @@ class Prepared:
     n: int
     labels: NDArray[np.int32]
     unit: float
+    content: str
     patches_path: Path
     descriptors_path: Path
     from_cache: bool
@@ -98,6 +100,7 @@ def prepare_sample(
         n=len(shape.vertices),
         labels=example.labels,
         unit=operator.unit,
+        content=content_hash(shape),
         patches_path=operator_path,
         descriptors_path=descriptors_path,
         from_cache=known,

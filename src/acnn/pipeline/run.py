@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -25,6 +26,9 @@ from acnn.training.config import RunConfig
 MODELS = Path(__file__).parent / "models"
 """Runs that come with the package, a folder each; README.md there says how they were made."""
 
+UNKNOWN = "unknown"
+"""What stands in place of a list of shapes where a run did not record them."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -35,7 +39,7 @@ class Run:
     - config: the settings it was trained with
     - reference: the mesh whose vertices are the labels
     - mirror: (m,) the reference vertex on the other side of each, or None
-    - facts: `data`, `train`, `validation`, `unit`, ...
+    - facts: `data`, `train`, `validation`, `content`, `unit`, ...
     """
 
     folder: Path
@@ -54,6 +58,24 @@ class Run:
     def name(self) -> str:
         """What `open_run` takes: the name of a network of the package, or the folder."""
         return self.folder.name if self.shipped else str(self.folder)
+
+    def seen(self, shapes: Mapping[str, str], use: Literal["train", "validation"]) -> list[str] | str:
+        """Find the shapes that were used in training, by their content.
+
+        Parameters
+        ----------
+        shapes : mapping
+            Names of shapes and their `content_hash`.
+        use : {"train", "validation"}
+            What for: to learn from, or to choose the model.
+
+        Returns
+        -------
+        list of str, or "unknown"
+            Names of those that were; `unknown` for runs that did not record it.
+        """
+        known = (self.facts.get("content") or {}).get(use)
+        return UNKNOWN if known is None else [name for name, content in shapes.items() if content in set(known)]
 
     def check_triangulation(self, shape: Shape) -> None:
         """Raise InputError where the network goes by a triangulation (descriptors `rings`) that a shape has not."""

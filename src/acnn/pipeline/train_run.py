@@ -87,14 +87,16 @@ def train_run(
         raise InputError(f"None of the training shapes could be prepared.{why}")
     if resume and checkpoint.exists():  # before anything is written
         check_settings(checkpoint, run_identity(config, [shape.name for shape in learning], dataset.reference))
+    validating = [shape for shape in prepared if shape.name not in names]
     facts: dict[str, Any] = {
         "data": str(data) if not isinstance(data, Dataset) else dataset.name,
         "train": [shape.name for shape in learning],
-        "validation": [shape.name for shape in prepared if shape.name not in names],
+        "validation": [shape.name for shape in validating],
         "unit": dataset.unit,
         "seconds_preparing": time.perf_counter() - began,
     }
-    write_run(out, dataset, config, facts)
+    content = {use: [s.content for s in shapes] for use, shapes in (("train", learning), ("validation", validating))}
+    write_run(out, dataset, config, facts | {"content": content})
     last: dict[str, Any] = {}
     steps = begin_stage(progress, "training")
 
@@ -111,7 +113,7 @@ def train_run(
         len(dataset.reference.vertices),
         config,
         out,
-        validation=[shape for shape in prepared if shape.name not in names],
+        validation=validating,
         reference=dataset.reference,
         resume=resume,
         report=remember,
@@ -126,5 +128,5 @@ def train_run(
     if "best_exact" in last:
         facts["validation_exact"] = last["best_exact"]
     facts["seconds_training"] = last.get("seconds", 0.0)
-    write_run(out, dataset, config, facts)
+    write_run(out, dataset, config, facts | {"content": content})
     return facts, failures

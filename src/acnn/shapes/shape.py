@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -99,3 +100,23 @@ class PointCloud:
 
 
 Shape: TypeAlias = Mesh | PointCloud
+
+
+def content_hash(shape: Shape) -> str:
+    """Hash of a shape's points, by which it is recognised under another name.
+
+    The order of vertices, faces, colours and everything else do not matter, nor does a file of single precision in
+    between. A shape that was moved, scaled or remeshed is another one.
+
+    Parameters
+    ----------
+    shape : Mesh or PointCloud
+
+    Returns
+    -------
+    str
+        32 hexadecimal digits.
+    """
+    points = np.asarray(shape.vertices, np.float32) + np.float32(0)  # so that -0 is 0
+    ordered = np.ascontiguousarray(points[np.lexsort(points.T)])
+    return blake2b(ordered.tobytes(), digest_size=16).hexdigest()
