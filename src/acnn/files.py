@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import tempfile
+import unicodedata
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
@@ -67,13 +69,95 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder that a file is to be written to, where it is missing; a folder in the file's place is refused."""
-    if path.is_dir():
-        raise InputError(f"{path}: is a folder. Give the name of a file, with its ending.")
+    """Make the folder that a file is about to be written to, where it is missing."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"{path}: its folder cannot be made ({error.strerror}). Choose another.") from error
+
+
+def check_outputs(
+    outputs: Collection[Path],
+    *,
+    inputs: Collection[Path | None] = (),
+    earlier: Collection[Path] = (),
+    force: bool = False,
+) -> None:
+    """Refuse files that a command must not or cannot write; to be called before any long work.
+
+    An input is never overwritten, and no other file either that is there already, unless an earlier run of the same
+    command wrote it or `force` is given.
+
+    Parameters
+    ----------
+    outputs
+        All files that the command will write.
+    inputs
+        Files that it reads, and folders of which it reads any file; None stands for an input that was not given.
+    earlier
+        Files that the same command has written before and may write again.
+    force
+        Overwrite files that are neither inputs nor from an earlier run.
+
+    Raises
+    ------
+    InputError
+        Which file stands in the way and what to do, or which folder cannot be written.
+    """
+    given = [path for path in inputs if path is not None]
+    ours = {_key(path) for path in earlier}
+    for path in outputs:
+        if path.is_dir():
+            raise InputError(f"{path}: is a folder. Give the name of a file, with its ending.")
+        for other in given:
+            if _is_input(path, other) and not (other.is_dir() and _key(path) in ours):
+                where = f"lies in {other}, one of the inputs" if other.is_dir() else "is one of the inputs"
+                raise InputError(
+                    f"{path}: {where}, which are never overwritten. Give the output another name or folder."
+                )
+        if os.path.lexists(path) and not force and _key(path) not in ours:
+            raise InputError(
+                f"{path}: is there already. Give the output another name or folder, or overwrite it with --force."
+            )
+    for path in {path.parent: path for path in outputs}.values():
+        _check_writable(path)
+
+
+def can_write(folder: Path) -> bool:
+    """Whether a file can be made in a folder or, where it does not exist, in the nearest one above it."""
+    try:
+        with tempfile.TemporaryFile(dir=_nearest(folder)):
+            return True
+    except OSError:
+        return False
+
+
+def _check_writable(path: Path) -> None:
+    existing = _nearest(path.parent)
+    if not existing.is_dir():
+        raise InputError(f"{path}: cannot be written, for {existing} is a file. Choose another folder.")
+    if not can_write(existing):
+        raise InputError(f"{path}: cannot be written, for no file can be made in {existing}. Choose another folder.")
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+def _is_input(output: Path, given: Path) -> bool:
+    """Whether writing an output would change an input, on file systems that ignore the case of names, too."""
+    if given.is_dir():
+        return os.path.lexists(output) and Path(_key(output)).is_relative_to(_key(given))
+    same = output.exists() and given.exists() and os.path.samefile(output, given)
+    return same or _key(output) == _key(given)
+
+
+def _key(path: Path) -> str:
+    """The same for all spellings of a path, whatever the case and the Unicode form of its letters."""
+    return unicodedata.normalize("NFC", str(path.resolve())).casefold()
 
 
 def _synchronise(path: Path, mode: int) -> None:

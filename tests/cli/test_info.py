@@ -133,8 +133,8 @@ def test_version(capfd: pytest.CaptureFixture) -> None:
 
 
 def test_messages_are_whole_sentences(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
-    assert main(["info", "a", "--foo"]) == 2
-    assert "--foo. Try 'acnn info --help'." in capfd.readouterr().err
+    assert main(["info", "a", "--zzz"]) == 2
+    assert "--zzz. Try 'acnn info --help'." in capfd.readouterr().err
     (tmp_path / "empty.ply").touch()
     assert main(["info", str(tmp_path / "empty.ply")]) == 2
     assert capfd.readouterr().err == "error: empty.ply: the file is empty. Export or copy it again.\n"
@@ -161,7 +161,7 @@ def test_doubled_points_do_not_take_the_surface_of_a_cloud(tmp_path: Path, capfd
         (points[:3].repeat(400, axis=0), ["duplicate-vertices", "no-surface"]),
     ):
         np.savetxt(path, rows)
-        for more in ([], ["--repair", str(tmp_path / "mended.xyz")]):
+        for more in ([], ["--repair", str(tmp_path / "mended.xyz"), "--force"]):
             assert main(["info", str(path), "--json", *more]) == 0
             assert [f["kind"] for f in json.loads(capfd.readouterr().out)["findings"]] == found
 

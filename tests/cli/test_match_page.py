@@ -32,15 +32,15 @@ def test_page_and_files_agree(tmp_path, capsys):
     matched, numbers = unpacked(found["matched"]), unpacked(found["a"]["numbers"])
     np.testing.assert_array_equal(in_files[numbers], matched)
     colors = unpacked(found["b"]["colors"]).reshape(-1, 3)
-    np.testing.assert_array_equal(load(tmp_path / "r" / "b.ply").colors[:, :3], colors)
-    np.testing.assert_array_equal(load(tmp_path / "r" / "a.ply").colors[:, :3], colors[matched])
+    np.testing.assert_array_equal(load(tmp_path / "r" / "b_colored.ply").colors[:, :3], colors)
+    np.testing.assert_array_equal(load(tmp_path / "r" / "a_colored.ply").colors[:, :3], colors[matched])
     assert (found["a"]["cloud"], found["b"]["cloud"]) == (False, True)
     assert (found["a"]["file"], found["b"]["file"]) == ("a.obj", "b.ply")
     assert found["notices"] == facts["notices"] != []
 
     # the shapes are known again where something is carried along the map
     (tmp_path / "marks.txt").write_text("7\n")
-    carried = ["--landmarks", str(tmp_path / "marks.txt"), "--out", str(tmp_path / "o.txt")]
+    carried = ["--landmarks", str(tmp_path / "marks.txt"), "--out", str(tmp_path / "o.txt"), "--force"]
     save(PointCloud(other.vertices * [1, 2, 1]), tmp_path / "longer.ply")
     for name, odd in (("b.ply", False), ("longer.ply", True)):
         for form in ("r", "r/map.npz", "r/a_to_b.txt", "r/a_to_b.vts"):

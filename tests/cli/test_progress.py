@@ -109,7 +109,7 @@ def commands(run, folder):
     tested = ["--test", "bump_2", "--refine", "none"]
     yield ["evaluate", str(run), *tested]
     yield ["report", str(run), *tested, "--out", str(folder / "page.html")]
-    yield ["figure", str(run), "curve", *tested, "--out", str(folder / "f.png")]
+    yield ["figure", str(run), "curve", *tested, "--out", str(folder / "f.png"), "--force"]
 
 
 def test_a_terminal_never_shows_two_bars(run, tmp_path):

@@ -43,6 +43,19 @@ def test_default_place_chosen_shapes_and_the_folder_around_the_run(run, capsys):
     assert (run.parent / "report.html").is_file()
 
 
+def test_a_report_replaces_a_report_and_no_other_page(run, tmp_path, capsys):
+    page = tmp_path / "page.html"
+    arguments = ["report", str(run), "--out", str(page), "--test", "bump_1", "--refine", "none"]
+    page.write_text("<html>mine</html>")
+    assert main(arguments) == 2
+    assert "page.html: is there already" in capsys.readouterr().err
+    assert page.read_text() == "<html>mine</html>"
+    assert main([*arguments, "--force"]) == 0
+    assert main(arguments) == 0
+    assert main(["report", str(run), "--out", str(run / "run.json"), "--force"]) == 2
+    assert "one of the inputs" in capsys.readouterr().err
+
+
 def test_clear_errors(run, tmp_path, capsys):
     assert main(["report", str(tmp_path)]) == 2
     assert main(["report", str(run), "--test", "nobody"]) == 2

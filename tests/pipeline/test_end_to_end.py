@@ -111,7 +111,8 @@ def test_match_of_two_files_is_numbered_as_in_the_files(demo, tmp_path, capsys):
     assert lines[1:].min() >= 0
     assert lines.max() < 2500
     assert {p.name for p in (tmp_path / "result").iterdir()} == {
-        *("a_to_b.txt", "a_to_b.vts", "confidence.txt", "map.npz", "a.ply", "a.glb", "b.ply", "b.glb", "match.html"),
+        *("a_to_b.txt", "a_to_b.vts", "confidence.txt", "map.npz", "match.html"),
+        *("a_colored.ply", "a_colored.glb", "b_colored.ply", "b_colored.glb"),
     }
     assert (np.loadtxt(tmp_path / "result" / "a_to_b.vts", dtype=int) == lines + 1).all()
     arrays = np.load(tmp_path / "result" / "map.npz")

@@ -112,6 +112,16 @@ def test_a_result_that_cannot_be_written_is_told_before_the_work(small, capsys):
     assert taken.read_text() == "a file"
 
 
+def test_an_interrupted_match_leaves_no_folder(small, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("acnn.pipeline.match_files.match_pair", interrupt)
+    arguments = ["match", str(small / "a.ply"), str(small / "a.ply"), "--model", "none"]
+    assert main([*arguments, "--out", str(small / "new" / "r")]) == 130
+    assert not (small / "new").exists()
+
+
 def test_places_in_triangles_of_a_cloud_are_refused_before_the_work(small, capsys):
     arguments = ["match", str(small / "a.ply"), str(small / "cloud.ply"), "--model", "none", "--barycentric"]
     assert main([*arguments, "--out", str(small / "r")]) == 2
@@ -138,8 +148,8 @@ def test_a_cloud_of_a_file_is_matched_and_colored(tmp_path):
     matched = np.loadtxt(tmp_path / "r" / "a_to_b.txt", dtype=int)
     apart = np.linalg.norm(mesh.vertices[matched] - mesh.vertices, axis=1)
     assert np.median(apart) < 0.1
-    assert (tmp_path / "r" / "a.ply").exists()
-    assert not (tmp_path / "r" / "a.glb").exists()
+    assert (tmp_path / "r" / "a_colored.ply").exists()
+    assert not (tmp_path / "r" / "a_colored.glb").exists()
 
 
 def test_one_shape_is_matched_to_the_reference_of_the_package():

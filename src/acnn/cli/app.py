@@ -117,6 +117,10 @@ Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE",
 """The option of every command that takes settings; `settings_of` reads what was given."""
 
 
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there already, but never an input.")]
+"""The option of every command that writes files; see `acnn.files.check_outputs`."""
+
+
 def settings_of(changes: Sequence[str] | None) -> dict[str, str]:
     """What `--set` was given, by key; InputError where one is not KEY=VALUE."""
     settings = {}

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Force, Output, command
 
 data = typer.Typer(no_args_is_help=True, add_completion=False, help="Make datasets.")
 
@@ -28,12 +28,20 @@ def humans(
     vertices: Annotated[int, typer.Option(metavar="N", help="Vertices of each shape.")] = 2500,
     remesh: Annotated[bool, typer.Option("--remesh", help="Give each shape a triangulation of its own.")] = False,
     seed: Annotated[int, typer.Option(metavar="K", help="Same seed, same people.")] = 0,
+    force: Force = False,
 ) -> None:
     """Make people of all ages in bent poses from the anny body model, with dense ground truth."""
     from acnn.pipeline.make_humans import humans_into
 
     facts = humans_into(
-        folder, subjects=subjects, poses=poses, vertices=vertices, remeshed=remesh, seed=seed, progress=out.say
+        folder,
+        subjects=subjects,
+        poses=poses,
+        vertices=vertices,
+        remeshed=remesh,
+        seed=seed,
+        force=force,
+        progress=out.say,
     )
     out.result(facts, human=_text)
 
@@ -52,13 +60,14 @@ def parts(
     ] = "0.3",
     count: Annotated[int | None, typer.Option(metavar="N", help="Parts in all; by default one of each shape.")] = None,
     seed: Annotated[int, typer.Option(metavar="K", help="Same seed, same parts.")] = 0,
+    force: Force = False,
 ) -> None:
     """Make parts of a shape or of a dataset's shapes, with exact truth, in the layout of SHREC'16 Partial."""
     from acnn.pipeline.make_parts import make_parts
 
     with out.progress(f"cutting {kind}") as progress:
         facts, failures = make_parts(
-            source, folder, kind=kind, missing=_share(missing), count=count, seed=seed, progress=progress
+            source, folder, kind=kind, missing=_share(missing), count=count, seed=seed, force=force, progress=progress
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

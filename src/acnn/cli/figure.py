@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -22,6 +22,7 @@ def figure(
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
     up: Annotated[str, typer.Option(metavar="x|y|z", help="The shapes' axis that points up.")] = "y",
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
+    force: Force = False,
 ) -> None:
     """Draw texture transfer, errors, learnt filters or the Princeton curve of a run."""
     from acnn.viewer.figures import write_figure
@@ -37,6 +38,7 @@ def figure(
             refinement=refine,
             up=up,
             workers=workers,
+            force=force,
             progress=progress,
         )
     for failure in failures:

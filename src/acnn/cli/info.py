@@ -16,14 +16,17 @@ def info(
     shape: Annotated[Path, typer.Argument(metavar="SHAPE", help="A mesh or point cloud.")],
     repair: Annotated[Path | None, typer.Option(metavar="OUT", help="Write the mended shape here.")] = None,
     kind: Annotated[str | None, typer.Option(metavar="mesh|cloud", help="Insist on one kind.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite OUT if it exists, even if it is SHAPE.")] = False,
 ) -> None:
     """Show what a file holds, what is wrong with it, and what repair would do; with --repair, do it."""
-    from acnn.files import make_folder
+    from acnn.files import check_outputs, make_folder
     from acnn.pipeline.describe_shape import describe_shape
     from acnn.shapes import load, save
     from acnn.shapes.saving import format_to_write
 
     insisted: Literal["mesh", "cloud"] | None = kind  # type: ignore[assignment]  # load checks it
+    if repair is not None:
+        check_outputs([repair], inputs=() if force else [shape], force=force)
     loaded = load(shape, kind=insisted, repair=repair is not None)
     facts = describe_shape(loaded)
     if repair is not None:

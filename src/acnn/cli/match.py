@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -22,6 +22,7 @@ def match(
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
     unit: Annotated[float | None, typer.Option(help="Length of one run unit; by default the diameter / 200.")] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Points inside triangles, too.")] = False,
+    force: Force = False,
 ) -> None:
     """Match a shape to another, or to the reference of a network.
 
@@ -40,6 +41,7 @@ def match(
             refinement=refine,
             unit=unit,
             barycentric=barycentric,
+            force=force,
             cache=out.cache,
             progress=progress,
             keep=kept.append,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -23,6 +23,7 @@ def patches(
     unit: Annotated[float | None, typer.Option(help="Length of one run unit; by default the diameter / 200.")] = None,
     check: Annotated[int, typer.Option(metavar="N", help="Compare N random rows of every kernel with exact ones.")] = 0,
     file: Annotated[Path | None, typer.Option("--out", metavar="F", help="Write the operator here.")] = None,
+    force: Force = False,
 ) -> None:
     """Compute the patch operator of a shape."""
     from acnn.pipeline.patches import patches_of_file
@@ -41,6 +42,7 @@ def patches(
             unit=unit,
             check=check,
             out=file,
+            force=force,
             cache=out.cache,
             progress=progress,
         )

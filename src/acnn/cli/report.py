@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -22,16 +22,21 @@ def report(
     shapes: Annotated[int, typer.Option(help="How many to show where there is no list.")] = 6,
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
+    force: Force = False,
 ) -> None:
     """Match some test shapes and show them, with figures and settings, in one HTML file."""
-    from acnn.files import make_folder
+    from acnn.errors import InputError
+    from acnn.files import check_outputs, make_folder
     from acnn.pipeline.report_data import collect_report
+    from acnn.pipeline.run import inputs_of_run
     from acnn.types import begin_stage
-    from acnn.viewer.report import write_report
+    from acnn.viewer.report import is_report, write_report
 
     target = file if file is not None else run / "report.html"
-    if file is not None:
-        make_folder(file)
+    if file is None and not run.is_dir():
+        raise InputError(f"{run}: there is no such folder to write report.html into. Name a run, or a page with --out.")
+    earlier = [target] if is_report(target) else []
+    check_outputs([target], inputs=inputs_of_run(run, data), earlier=earlier, force=force)
     with out.progress() as progress:
         gathered, failures = collect_report(
             run,
@@ -43,6 +48,7 @@ def report(
             progress=progress,
         )
         begin_stage(progress, "drawing")
+        make_folder(target)
         write_report(gathered, target)
     for failure in failures:
         out.failed(failure.item, failure.why)

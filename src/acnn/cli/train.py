@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Changes, Output, command, settings_of
+from acnn.cli.app import Changes, Force, Output, command, settings_of
 
 
 @command
@@ -26,6 +26,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    force: Force = False,
 ) -> None:
     """Train a network to match shapes to the reference of a dataset."""
     from acnn.errors import InputError
@@ -50,6 +51,7 @@ def train(
             train_list=train_list,
             val_list=val_list,
             resume=resume,
+            force=force,
             workers=workers,
             progress=progress,
             report=report,

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -29,6 +29,7 @@ def transfer(
         Path | None, typer.Option(metavar="F", help="Vertices of B, 'name number' or 'number' on each line, from 0.")
     ] = None,
     shape: Annotated[bool, typer.Option("--shape", help="B's triangles moved onto A's surface.")] = False,
+    force: Force = False,
 ) -> None:
     """Carry something of shape B to shape A along a map of A to B."""
     from acnn.errors import InputError
@@ -45,7 +46,7 @@ def transfer(
     if len(chosen) != 1:
         found = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
         raise InputError(f"Say what to carry with one of {', '.join(f'--{what}' for what in asked)}; {found}.")
-    out.result(transfer_files(map_file, b, a, file, chosen[0], labels or landmarks), human=_text)
+    out.result(transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force), human=_text)
 
 
 def _text(facts: dict[str, Any]) -> str:

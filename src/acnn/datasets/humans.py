@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from acnn.datasets.poses import TEST_POSES, TRAINING_POSES, Arm, Leg, Pose, blen
 from acnn.datasets.remesh import Remeshed, remesh
 from acnn.errors import InputError
 from acnn.files import whole_file, write_whole
+from acnn.input_files import read_json
 
 # lowest and highest value: from a child of about five to the old, without giants
 _SPAN = {
@@ -82,7 +83,11 @@ def make_humans(
     relax = rigid_relaxer(faces, vertices, hold=150.0 / vertices, rounds=20)
     people = _people(subjects, seed)
     first_test = subjects - (max(1, round(test_share * subjects)) if subjects > 1 and test_share > 0 else 0)
-    names, numbers, pose_names, split, shapes = [], [], [], [], []
+    names = human_names(subjects, poses)
+    numbers: list[int] = []
+    pose_names: list[str] = []
+    split: list[str] = []
+    shapes: list[NDArray[np.float64]] = []
     for person in range(subjects):
         rest, heads = body.rest(dict(zip(PHENOTYPES, people[person], strict=True)))
         stance = proxy.posed(rest[proxy_kept], heads, bone_turns(_OPEN, body.bones, heads))
@@ -96,12 +101,11 @@ def make_humans(
                 if overlap_share(proxy.posed(rest[proxy_kept], heads, turns), proxy_faces) <= allowed:
                     break
             shapes.append(_on_ground(relax(rest[kept], coarse.posed(rest[kept], heads, turns))))
-            names.append(f"human_{person:02d}_{k:02d}")
             numbers.append(person)
             pose_names.append(name)
             split.append("test" if testing else "train")
             if progress:
-                progress(f"{names[-1]} {name}" + (f", eased by {eased:.0%}" if eased else ""))
+                progress(f"{names[len(shapes) - 1]} {name}" + (f", eased by {eased:.0%}" if eased else ""))
     return Humans(
         tuple(names),
         np.array(numbers, np.int64),
@@ -164,6 +168,27 @@ def write_humans(
     about = {"kind": "humans", "seed": seed, "vertices": vertices, "remeshed": remeshed, "reference": "reference.ply"}
     write_whole(target / "dataset.json", (json.dumps({**about, "shapes": entries}, indent=1) + "\n").encode())
     return target
+
+
+def human_names(subjects: int, poses: int) -> list[str]:
+    """Names of the shapes, person after person."""
+    return [f"human_{person:02d}_{k:02d}" for person in range(subjects) for k in range(poses)]
+
+
+def human_files(folder: Path, names: Sequence[str]) -> list[Path]:
+    """The files that `write_humans` may write for shapes of these names; none where there are no names."""
+    shared = ("reference.ply", "mirror.txt", "dataset.json") if names else ()
+    own = (f"{name}{ending}" for name in names for ending in (".ply", ".labels.txt", ".truth.txt"))
+    return [folder / file for file in (*shared, *own)]
+
+
+def written_humans(folder: Path) -> list[str]:
+    """Names of the shapes that `write_humans` wrote into a folder, by its `dataset.json`; none where there is none."""
+    try:
+        about = read_json(folder / "dataset.json")
+        return [str(shape["name"]) for shape in about["shapes"]] if about["kind"] == "humans" else []
+    except (InputError, KeyError, TypeError):
+        return []
 
 
 def write_builtin(path: str | os.PathLike[str], seed: int = 0) -> Path:

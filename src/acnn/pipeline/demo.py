@@ -15,7 +15,7 @@ from acnn.datasets.opening import humans_dataset
 from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.errors import InputError
 from acnn.evaluation.curves import report_curves, write_curves
-from acnn.files import write_whole
+from acnn.files import check_outputs, write_whole
 from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.run import Run, open_run
 from acnn.pipeline.train_run import train_run
@@ -78,9 +78,9 @@ def run_demo(
     began = time.perf_counter()
     plan = partial_plan(train_shapes, test_shapes, config) if partial else whole_plan(train_shapes, test_shapes, config)
     dataset = plan.dataset
-    if (out / "run" / "run.json").exists():
-        raise InputError(f"{out}: there is a demo already. Choose another folder with --out, or delete this one.")
-    out.mkdir(parents=True, exist_ok=True)
+    if out.is_dir() and any(out.iterdir()):
+        raise InputError(f"{out}: is not empty. Choose another folder with --out, or delete this one.")
+    check_outputs([out / "demo.json"])
     facts, _ = train_run(dataset, out / "run", plan.config, workers=workers, progress=progress)
     run = open_run(out / "run")
     kept: dict[str, list[Matched]] = {kind: [] for kind in plan.tested}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from acnn.errors import InputError
+from acnn.files import check_outputs
 
 INSTALL = (
     "Making humans needs the anny body model: pip install 'acnn[humans]'. On a machine without a GPU install torch's "
@@ -24,9 +25,12 @@ def humans_into(
     vertices: int = 2500,
     remeshed: bool = False,
     seed: int = 0,
+    force: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
     """Make humans with `write_humans` and return the facts that `acnn data humans --json` prints.
+
+    Humans that were written into the folder before are overwritten, other files only with `force`.
 
     Raises InputError for numbers out of range, where the folder cannot be used, or where anny is not installed.
     """
@@ -40,8 +44,10 @@ def humans_into(
         raise InputError(f"{folder}: is a file; name a folder.")
     if importlib.util.find_spec("anny") is None:
         raise InputError(INSTALL)
-    from acnn.datasets.humans import write_humans
+    from acnn.datasets.humans import human_files, human_names, write_humans, written_humans
 
+    files = human_files(folder, human_names(subjects, poses))
+    check_outputs(files, earlier=human_files(folder, written_humans(folder)), force=force)
     began = time.perf_counter()
     written = write_humans(folder, subjects, poses, vertices, seed, remeshed=remeshed, progress=progress)
     return {

@@ -18,7 +18,7 @@ from acnn.datasets.collection import BarycentricTruth, Dataset, Example, InMemor
 from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
 from acnn.datasets.shrec16 import load_mesh, write_baryc
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import check_outputs, write_whole
 from acnn.input_files import read_json
 from acnn.pipeline.prepare import Failure
 from acnn.shapes import Mesh, save
@@ -33,6 +33,7 @@ def make_parts(
     missing: float | tuple[float, float] = 0.3,
     count: int | None = None,
     seed: int = 0,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[dict[str, Any], list[Failure]]:
     """Make parts and write them with exact truth, in the layout that `acnn.datasets.shrec16` reads.
@@ -45,6 +46,7 @@ def make_parts(
     - kind: `cuts` or `holes`; missing: share of the area that a part lacks, or the range to draw it from
     - count: of parts in all; None is one of each shape
     - seed: same seed, same files
+    - force: overwrite files of other origin that have the names of the parts'
     - progress: called with (done, in all)
 
     Returns what `acnn data parts --json` prints, and the shapes of which no part could be made.
@@ -64,7 +66,11 @@ def make_parts(
     about = {"kind": chosen, "missing": [low, high], "seed": seed, "made_of": whole.name}
     names = [f"{chosen}_{cls}_shape_{sample.number}" for sample in dataset.samples]
     listing = folder / chosen / f"{chosen}_{cls}_parts.json"
-    _check_room(folder, chosen, cls, listing, about, len(names))
+    endings = (".off", ".baryc_gt", ".baryc_gt_sym")
+    files = [listing, *((folder / chosen / name).with_suffix(ending) for name in names for ending in endings)]
+    earlier = _earlier_files(listing, about, len(names), files)
+    given = None if isinstance(source, Dataset) or not Path(source).is_file() else Path(source)
+    check_outputs(files, inputs=[given], earlier=earlier, force=force)
     entries: list[dict[str, Any]] = []
     failures: list[Failure] = []
     _write_null(dataset.reference, folder / "null" / f"{cls}.off")
@@ -115,17 +121,24 @@ def _opened(source: str | os.PathLike[str]) -> Dataset:
     return Dataset(path.stem, mesh, (Sample(path.stem, InMemory(Example(mesh, labels)), number=1),))
 
 
-def _check_room(folder: Path, kind: str, cls: str, listing: Path, about: dict[str, Any], count: int) -> None:
-    """Raise where files of other parts would be mixed with the new ones; the same ones may be made again."""
-    if not any((folder / kind).glob(f"{kind}_{cls}_shape_*.off")):
-        return
+def _earlier_files(listing: Path, about: dict[str, Any], count: int, files: Sequence[Path]) -> Sequence[Path]:
+    """Which of the files may be written again: all where the same parts were made before, or the list of none.
+
+    Raises InputError where files of other parts would be mixed with the new ones.
+    """
     try:
         found = read_json(listing)
-        same = all(found.get(key) == value for key, value in {**about, "count": count}.items())
     except InputError:
-        same = False
-    if not same:
-        raise InputError(f"{folder}: holds other {kind} of '{cls}' already. Name another folder, or delete them first.")
+        found = {}
+    ours = "made_of" in found
+    same = all(found.get(key) == value for key, value in {**about, "count": count}.items())
+    stem, kind = listing.name.removesuffix("_parts.json"), about["kind"]
+    if not same and any(listing.parent.glob(f"{stem}_shape_*.off")):
+        raise InputError(
+            f"{listing.parent.parent}: holds other {kind} of '{stem.removeprefix(f'{kind}_')}' already. Name another "
+            "folder, or delete them first."
+        )
+    return files if same else [listing] if ours else []
 
 
 def _write_null(mesh: Mesh, path: Path) -> None:

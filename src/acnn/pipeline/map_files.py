@@ -87,6 +87,15 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     return replace(_known(path, rows), notes=notes)
 
 
+def files_of_match(folder: Path) -> list[Path]:
+    """Files that `acnn match` has written into a folder, as its `map.npz` lists them; none where it does not."""
+    try:
+        listed = read_npz(folder / "map.npz").get("files")
+    except InputError:
+        return []
+    return [] if listed is None or listed.dtype.kind != "U" else [folder / str(name) for name in listed.ravel()]
+
+
 def _arrays_beside(path: Path) -> dict[str, NDArray[Any]]:
     """Arrays of the same map beside its text; empty where there are none."""
     beside = path.with_name("map.npz")

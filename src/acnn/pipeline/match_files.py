@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.errors import InputError
-from acnn.files import make_folder, write_whole
-from acnn.pipeline.map_files import fingerprint
+from acnn.files import check_outputs, write_whole
+from acnn.pipeline.map_files import files_of_match, fingerprint
 from acnn.pipeline.match import TORN, match_pair, match_shape
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
@@ -63,6 +63,7 @@ def match_files(
     refinement: str = "auto",
     unit: float | None = None,
     barycentric: bool = False,
+    force: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
     keep: Callable[[FileMatch], object] | None = None,
@@ -71,15 +72,20 @@ def match_files(
 
     Files: `query_to_reference.txt`, or `a_to_b.txt`: on line i the vertex that matches vertex i of A's file, both
     counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; the same counted from 1 as
-    `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded, and the `fingerprint` of
-    both; and the shapes in corresponding colours, as `.ply` and, of meshes, `.glb`. With `barycentric`, points inside
-    triangles as well: `NAME_faces` and `NAME_weights` in `map.npz`, the faces of the target as loaded.
+    `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded, the `fingerprint` of
+    both, and the names of the `files` that were written; and the shapes in corresponding colours, `a_colored` and
+    `b_colored` or `reference_colored`, as `.ply` and, of meshes, `.glb`. With `barycentric`, points inside triangles as
+    well: `NAME_faces` and `NAME_weights` in `map.npz`, the faces of the target as loaded.
+
+    The files of an earlier match in `out` are overwritten; any other file of such a name only with `force`, and A and B
+    never. `match.html` is kept free for the page.
 
     `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`).
 
     Returns facts about the match; `notices` is what a user should know before trusting it.
 
-    Raises InputError, before any work, where `out` cannot be a folder or the target of `barycentric` is a cloud.
+    Raises InputError, before any work, where a file of the result cannot be written or must not be overwritten, or the
+    target of `barycentric` is a cloud.
     """
     begin_stage(progress, "reading")
     shape = load(a)
@@ -89,13 +95,17 @@ def match_files(
         raise InputError("Without a network there is no reference: give a second shape to match to.")
     if barycentric and target is not None and not isinstance(target, Mesh):
         raise InputError(f"{b}: a point cloud has no triangles for points to lie in. Leave out --barycentric.")
-    make_folder(out / "map.npz")
     if target is None:
         assert model is not None
         run = model if isinstance(model, Run) else open_run(model)
+    goal: Shape = run.reference if target is None else target
+    name, label = ("query_to_reference", "reference") if target is None else ("a_to_b", "b")
+    files = [out / file for file in (f"{name}.txt", f"{name}.vts", "confidence.txt", "map.npz", "match.html")]
+    files += [*_colored_files(shape, out / "a_colored"), *_colored_files(goal, out / f"{label}_colored")]
+    earlier = files_of_match(out)
+    check_outputs(files, inputs=(a, b), earlier=earlier, force=force)
+    if target is None:
         alone = match_shape(shape, run, **arguments)
-        goal: Shape = run.reference
-        name, label = "query_to_reference", "reference"
         here, there = alone.surface, surface_of(run.reference, run.facts.get("unit"))
         matched, confidence = alone.query_to_reference, alone.confidence
         arrays: dict[str, Any] = {name: matched, "confidence": confidence}
@@ -103,7 +113,6 @@ def match_files(
         facts |= {"mean_confidence": float(confidence.mean())}
     else:
         pair = match_pair(shape, target, model, **arguments)
-        goal, name, label = target, "a_to_b", "b"
         here, there, matched, confidence, facts = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.facts
         arrays = {name: matched, "confidence": confidence}
         if pair.through is not None:
@@ -113,10 +122,12 @@ def match_files(
         points = subvertex_map(matched, here, there)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
     arrays |= {"a_fingerprint": fingerprint(shape), f"{label}_fingerprint": fingerprint(goal)}
+    # The list comes with the first file that is written: an interrupted result can be written again.
+    arrays["files"] = np.array(sorted({file.name for file in (*earlier, *files)}))
     colors = position_bytes(goal.vertices)
-    _save_colored(goal, colors, out / label)
-    _save_colored(shape, colors[matched], out / "a")
     _write_map(out, name, matched if target is None else _numbered_as_file(matched, target), confidence, shape, arrays)
+    _save_colored(goal, colors, out / f"{label}_colored")
+    _save_colored(shape, colors[matched], out / "a_colored")
     facts["coverage"] = float(there.vertex_areas[np.unique(matched)].sum() / there.vertex_areas.sum())
     sizes = {"vertices": len(shape.vertices), "target_vertices": len(goal.vertices)}
     facts = sizes | facts | {"notices": notices(facts, here, there), "map": str(out / f"{name}.txt"), "out": str(out)}
@@ -149,23 +160,26 @@ def notices(facts: dict[str, Any], here: Surface, there: Surface) -> list[str]:
 
 def _write_map(out: Path, name: str, matched: IntArray, confidence: FloatArray, shape: Shape, arrays: Any) -> None:
     """The files of a map: text from 0 and from 1, confidence, all arrays."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    write_whole(out / "map.npz", buffer.getvalue())
     rows = _rows_of_file(matched, shape, -1)
     _write_lines(out / f"{name}.txt", rows, "%d")
     _write_lines(out / f"{name}.vts", rows + 1, "%d")
     _write_lines(out / "confidence.txt", _rows_of_file(confidence, shape, 0.0), "%.6f")
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, **arrays)
-    write_whole(out / "map.npz", buffer.getvalue())
 
 
 def _save_colored(shape: Shape, rgb: NDArray[np.uint8], path: Path) -> None:
     """The shape in colours, for mesh programs and, a mesh, for browsers."""
     colors = np.concatenate([rgb, np.full((len(rgb), 1), 255, np.uint8)], axis=1)
-    if not isinstance(shape, Mesh):
-        save(replace(shape, colors=colors), path.with_suffix(".ply"))
-        return
-    for suffix in (".ply", ".glb"):
-        save(replace(shape, colors=colors, texture=None), path.with_suffix(suffix))
+    plain = replace(shape, texture=None) if isinstance(shape, Mesh) else shape
+    for file in _colored_files(shape, path):
+        save(replace(plain, colors=colors), file)
+
+
+def _colored_files(shape: Shape, path: Path) -> list[Path]:
+    """The files of a shape in colours: GLB holds meshes only."""
+    return [path.with_suffix(suffix) for suffix in ((".ply", ".glb") if isinstance(shape, Mesh) else (".ply",))]
 
 
 def _rows_of_file(values: Any, shape: Shape, missing: float) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from acnn.array_files import full_disk
 from acnn.errors import InputError
-from acnn.files import make_folder
+from acnn.files import check_outputs
 from acnn.memory import peak_memory_mb
 from acnn.patches import (
     PatchOperator,
@@ -30,6 +30,7 @@ def patches_of_file(
     unit: float | None = None,
     check: int = 0,
     out: Path | None = None,
+    force: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
@@ -41,6 +42,7 @@ def patches_of_file(
     - unit: length of one run unit in the shape's coordinates; None is its own geodesic diameter / 200
     - check: how many random rows of every kernel to compare with exact ones
     - out: where to write the operator
+    - force: overwrite a file that is there already, unless it is the shape
     - cache: whether to look in the cache and put the operator there
     - progress: called with (done, in all)
 
@@ -52,7 +54,7 @@ def patches_of_file(
     begin_stage(progress, "reading")
     shape = load(path)
     if out is not None:
-        make_folder(out)
+        check_outputs([out], inputs=[path], force=force)
     operator = sound_patches(patches_path(shape, chosen, unit)) if cache else None
     known = operator is not None
     if operator is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,7 @@ from acnn.datasets.collection import Dataset
 from acnn.descriptors.rings import same_triangulation
 from acnn.errors import InputError
 from acnn.files import write_whole
+from acnn.input_files import read_json
 from acnn.network import AcnnModel, Patches, load_model
 from acnn.patches.operator import PatchOperator
 from acnn.shapes import Mesh, Shape
@@ -28,6 +30,12 @@ MODELS = Path(__file__).parent / "models"
 
 UNKNOWN = "unknown"
 """What stands in place of a list of shapes where a run did not record them."""
+
+FILES = (
+    *("config.toml", "run.json", "reference.safetensors"),
+    *("model.safetensors", "checkpoint.safetensors", "log.jsonl"),
+)
+"""Names of the files of a run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +106,27 @@ class Run:
 def shipped_models() -> list[str]:
     """Names of the networks that come with the package."""
     return sorted(folder.name for folder in MODELS.glob("*/") if (folder / "model.safetensors").is_file())
+
+
+def run_folder(folder: Path) -> Path:
+    """The folder of a run, given it or the folder of `acnn demo` around it."""
+    inner = folder / "run"
+    within = not (folder / "model.safetensors").is_file() and (inner / "model.safetensors").is_file()
+    return inner if within else folder
+
+
+def inputs_of_run(folder: Path, data: str | None = None) -> list[Path]:
+    """What is read where a run is shown: its files, and the folder of the data, if it is one.
+
+    - folder: of a run, or of `acnn demo`
+    - data: as for `open_dataset`; None is the data it was trained on
+    """
+    inner = run_folder(folder)
+    files = [inner / name for name in FILES]
+    if data is None:
+        with suppress(InputError):  # opening the run says what is wrong with it
+            data = read_json(inner / "run.json").get("data")
+    return [*files, Path(data)] if isinstance(data, str) else files
 
 
 def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str, Any]) -> None:

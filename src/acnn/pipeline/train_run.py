@@ -14,9 +14,10 @@ from acnn.datasets import open_dataset
 from acnn.datasets.collection import Dataset
 from acnn.datasets.copies import with_copies
 from acnn.errors import InputError
+from acnn.files import check_outputs
 from acnn.network import Architecture
 from acnn.pipeline.prepare import Failure, prepare
-from acnn.pipeline.run import write_run
+from acnn.pipeline.run import FILES, write_run
 from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import RunConfig
 from acnn.training.loop import Report, train
@@ -31,6 +32,7 @@ def train_run(
     train_list: str | None = None,
     val_list: str | None = None,
     resume: bool = False,
+    force: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
     report: Report | None = None,
@@ -43,6 +45,7 @@ def train_run(
     - config: all settings
     - train_list, val_list: shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none
     - resume: go on where the folder's last checkpoint is, for as long as `config` says by now
+    - force: overwrite files of other origin that have the names of a run's
     - workers: processes that prepare
     - progress: called with (done, in all), in steps or in seconds where time is the budget; stages `preparing` and
       `training`
@@ -52,6 +55,10 @@ def train_run(
     """
     if (out / "run.json").exists() and not resume:
         raise InputError(f"{out}: there is a run already. Go on with --resume, or train into another folder.")
+    files = [out / name for name in FILES]
+    started = (out / "run.json").exists() and (out / "reference.safetensors").exists()
+    data_folder = Path(data) if not isinstance(data, Dataset) else None
+    check_outputs(files, inputs=[data_folder], earlier=files if started else [], force=force)
     checkpoint = out / "checkpoint.safetensors"
     Architecture.parse(config.train.architecture)
     if resume and checkpoint.exists():

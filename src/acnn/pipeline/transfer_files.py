@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from acnn.correspondence.transfer import landmarks_on_query, pull_back
 from acnn.errors import InputError
-from acnn.files import make_folder, write_whole
+from acnn.files import check_outputs, make_folder, write_whole
 from acnn.input_files import parse_numbers, read_lines, read_npy
 from acnn.pipeline.map_files import FileMap, read_map
 from acnn.shapes import Mesh, load, save
@@ -45,7 +45,7 @@ class _Pair:
 
 
 def transfer_files(
-    map_file: Path, b: Path, a: Path, out: Path, what: What, values: Path | None = None
+    map_file: Path, b: Path, a: Path, out: Path, what: What, values: Path | None = None, *, force: bool = False
 ) -> dict[str, Any]:
     """Carry something of shape B to shape A and write it.
 
@@ -60,6 +60,7 @@ def transfer_files(
     - b, a: the shapes the map runs to and from
     - out: the file to write
     - values: the file of labels or landmarks
+    - force: overwrite a file that is there already, unless it is an input
 
     Vertices in text files are counted from 0 as they stand in the shapes' files.
 
@@ -69,12 +70,15 @@ def transfer_files(
     `seam_faces` for a texture, `rows` of labels, `landmarks`, `left_out` by the format, and `notes` on what
     is odd about the shapes.
 
-    Raises InputError where the map was made of other shapes, or the format of `out` cannot hold what is carried.
+    Raises InputError where the map was made of other shapes, the format of `out` cannot hold what is carried, or `out`
+    must not be overwritten.
     """
     if what not in get_args(What):
         raise InputError(f"Unknown thing to carry '{what}': use one of {', '.join(get_args(What))}.")
     if what in ("labels", "landmarks") and values is None:
         raise InputError(f"A file of {what} of B's vertices is needed.")
+    arrays = map_file / "map.npz" if map_file.is_dir() else map_file.with_name("map.npz")
+    check_outputs([out], inputs=(a, b, values, None if map_file.is_dir() else map_file, arrays), force=force)
     source, target = load(b), load(a)
     if what in ("texture", "colors"):
         format_to_write(target, out, "texture" if what == "texture" else "colours")
@@ -88,7 +92,6 @@ def transfer_files(
     }
     if values is not None and what == "labels":
         carried = _labels(pair, read_values(values, source), values)
-        make_folder(out)
         _write_values(out, carried)
         return facts | {"rows": len(carried)}
     if values is not None and what == "landmarks":
@@ -198,7 +201,6 @@ def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
         if pair.a.source is not None:
             found[there] = pair.a.source.to_file[found[there]]
     text = "".join(f"{name} {k}\n" if name else f"{k}\n" for name, k in zip(names, found.tolist(), strict=True))
-    make_folder(out)
     write_whole(out, text.encode())
     return {"landmarks": found.tolist(), "lost": int((found < 0).sum())}
 

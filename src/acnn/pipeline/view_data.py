@@ -127,13 +127,6 @@ def collect_view(
     return _of_run(folders[0], data, test_list, shapes, refinement, progress)
 
 
-def run_folder(folder: Path) -> Path:
-    """The folder of a run, given it or the folder of `acnn demo` around it."""
-    inner = folder / "run"
-    within = not (folder / "model.safetensors").is_file() and (inner / "model.safetensors").is_file()
-    return inner if within else folder
-
-
 def _of_files(
     files: Sequence[Path], model: Path | None, refinement: str, cache: bool, progress: Progress | None
 ) -> ViewData:
@@ -149,7 +142,7 @@ def _of_files(
         ]
         return ViewData(title, tuple(plain))
     from acnn.pipeline.match import match_shape
-    from acnn.pipeline.run import open_run
+    from acnn.pipeline.run import open_run, run_folder
 
     run = open_run(run_folder(model))
     unit = run.facts.get("unit")
@@ -175,7 +168,7 @@ def _of_run(
 ) -> tuple[ViewData, list[Failure]]:
     from acnn.pipeline.evaluate_run import evaluate_run
     from acnn.pipeline.report_data import errors_of_vertices, unseen_shapes
-    from acnn.pipeline.run import open_run
+    from acnn.pipeline.run import open_run, run_folder
 
     run = open_run(run_folder(folder))
     dataset = open_dataset(data if data is not None else run.facts["data"])

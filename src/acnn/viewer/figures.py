@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
-from acnn.files import make_folder
+from acnn.files import check_outputs
 from acnn.shapes.shape import FloatArray, Mesh
 from acnn.types import Progress, begin_stage
 from acnn.viewer.figures_filters import first_filters, polar_picture, strongest_filters
@@ -115,6 +115,7 @@ def write_figure(
     refinement: str = "auto",
     up: str = "y",
     workers: int = 1,
+    force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[dict[str, Any], list[Any]]:
     """Draw one kind of picture of a run into a PNG file.
@@ -125,20 +126,20 @@ def write_figure(
     - out: the file, ending in .png
     - data, test_list, shapes, refinement, workers, progress: as for `collect_report`
     - up: the shapes' axis that points up
+    - force: overwrite a file that is there already, unless it is an input
 
     Returns facts about the picture, and the shapes that failed to be prepared.
-    Raises InputError for an unknown kind, a file of another format, or what is no run.
+    Raises InputError for an unknown kind, a file of another format or that must not be overwritten, or what is no run.
     """
     from acnn.pipeline.report_data import collect_report
-    from acnn.pipeline.run import open_run
-    from acnn.pipeline.view_data import run_folder
+    from acnn.pipeline.run import inputs_of_run, open_run, run_folder
 
     known_kind(kind)
     if out.suffix.lower() != ".png":
         raise InputError(f"{out}: pictures are written as PNG. Give a name that ends in .png.")
     if up not in ("x", "y", "z"):
         raise InputError(f"--up {up}: use x, y or z.")
-    make_folder(out)
+    check_outputs([out], inputs=inputs_of_run(folder, data), force=force)
     facts: dict[str, Any] = {"figure": str(out), "kind": kind}
     if kind == "filters":
         save_png(draw_filters(open_run(run_folder(folder)).model), out)

@@ -43,6 +43,7 @@ def page_html(page: Page, title: str, content: dict[str, Any]) -> str:
     data = json.dumps(content, allow_nan=False, separators=(",", ":"))
     parts = {
         "title": html.escape(title),
+        "generator": _generator(page),
         "style": _joined((*STYLES, *page.styles)),
         "body": _filled(page.body, {"stage": _filled("stage.html", page.stage)}),
         # In a script element "</" and "<!" could end or comment out the data; inside JSON strings "<" may be escaped.
@@ -50,6 +51,15 @@ def page_html(page: Page, title: str, content: dict[str, Any]) -> str:
         "script": _joined((*SCRIPTS, *page.scripts)),
     }
     return _filled("shell.html", parts)
+
+
+def is_page(page: Page, path: Path) -> bool:
+    """Whether a file is a page of this kind."""
+    try:
+        with path.open("rb") as stream:
+            return f'<meta name="generator" content="{_generator(page)}">'.encode() in stream.read(4096)
+    except OSError:
+        return False
 
 
 def write_page(text: str, out: Path) -> Path:
@@ -68,6 +78,10 @@ def scale_stops(scale: str, count: int = 33) -> list[list[int]]:
 
 CONFIDENCE_STOPS = scale_stops("depth")[::-1]
 """Dark is doubtful."""
+
+
+def _generator(page: Page) -> str:
+    return f"acnn {Path(page.body).stem}"
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:

@@ -12,7 +12,7 @@ from acnn.evaluation import ShapeEvaluation
 from acnn.evaluation.curves import report_curves
 from acnn.pipeline.report_data import ReportData, ReportShape
 from acnn.shapes.coloring import position_bytes
-from acnn.viewer.page_parts import CONFIDENCE_STOPS, Page, page_html, scale_stops, write_page
+from acnn.viewer.page_parts import CONFIDENCE_STOPS, Page, is_page, page_html, scale_stops, write_page
 from acnn.viewer.report_arrays import packed, packed_indices, packed_places, packed_values
 
 REPORT = Page(
@@ -41,6 +41,11 @@ def write_report(data: ReportData, out: Path) -> Path:
     Returns the file. Raises InputError where it cannot be written.
     """
     return write_page(report_html(data), out)
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a report, which another may take the place of."""
+    return is_page(REPORT, path)
 
 
 def report_html(data: ReportData) -> str:
