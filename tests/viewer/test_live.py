@@ -160,6 +160,41 @@ def test_kernels_of_files_are_in_the_unit_of_their_match(tmp_path, monkeypatch):
     assert shape.unit == shape.surface.unit == 0.02
 
 
+@pytest.mark.filterwarnings("error:.*does not match annotation")
+def test_values_that_no_page_sends_cost_one_line_and_the_connection(viewer, capfd, caplog):
+    import msgspec
+    from test_live_guard import close_code_after
+
+    viewer.compare(None)
+    viewer.show("matches", "refined")
+    camera = {"wxyz": [1, 0, 0, 0], "position": [0, 0, 1], "look_at": [0, 0, 0], "up_direction": [0, 1, 0]}
+    camera |= {"image_height": 9, "image_width": 9, "fov": 1.0, "near": 0.1, "far": 9.0}
+    hello = {"type": "ViewerCameraMessage", **camera}
+    shown, output = viewer.controls.quantity, viewer.controls.channel
+    click = {"name": panel(viewer, "shape_0").node.name, "instance_index": None, "screen_pos": [0, 0], "modifier": None}
+
+    def update(control, **values):
+        return {"type": "GuiUpdateMessage", "uuid": control._impl.uuid, "updates": values}
+
+    hostile = {
+        "an unknown choice": update(shown, value="heat"),
+        "no property": update(shown, nonsense=1),
+        "no number": update(output, value="many"),
+        "a number out of range": update(output, value=10**6),
+        "no ray": {"type": "SceneNodeClickMessage", "ray_origin": [0, 0, 0], "ray_direction": [0, 0, None], **click},
+        "a ray of 2": {"type": "SceneNodeClickMessage", "ray_origin": [0, 0], "ray_direction": [0, 0, 1], **click},
+    }
+    capfd.readouterr()
+    for name, message in hostile.items():
+        assert close_code_after(viewer.server, *map(msgspec.msgpack.encode, (hello, message))) == 1008, name
+        said = capfd.readouterr().err.splitlines()
+        assert len(said) == 1, (name, said)
+        assert "disconnected a client" in said[0]
+    assert [record for record in caplog.records if record.exc_info] == []
+    assert (viewer.quantity, shown.value) == ("matches", "matches")
+    assert output.value == viewer.channel
+
+
 def differs(before, after):
     """Share of the pixels that differ visibly."""
     return float((np.abs(before - after).max(axis=2) > 24).mean())

@@ -110,6 +110,48 @@ def test_other_sites_pages_get_no_websocket(server):
             opened(origin)
 
 
+def close_code_after(server, *messages):
+    """Connect as the page does and send messages, then read until the server hangs up; its close code."""
+    import viser
+    from websockets.exceptions import ConnectionClosed
+    from websockets.sync.client import connect
+
+    address = f"127.0.0.1:{server.get_port()}"
+    protocol = [f"viser-v{viser.__version__}"]
+    with connect(f"ws://{address}", origin=f"http://{address}", subprotocols=protocol) as connection:
+        try:
+            for message in messages:
+                connection.send(message)
+            while True:
+                connection.recv(timeout=60)
+        except ConnectionClosed as closed:
+            return closed.rcvd.code if closed.rcvd else None
+
+
+@pytest.mark.filterwarnings("error:.*does not match annotation")
+def test_garbage_costs_one_line_and_the_connection(server, capsys, caplog):
+    import msgspec
+
+    packed = msgspec.msgpack.encode
+    garbage = {
+        "no messages at all": b"\xc1\xff garbage",
+        "text": "text, where the page sends bytes",
+        "no type": packed({"a": 1}),
+        "a list": packed([1, 2]),
+        "an unknown type": packed({"type": "Nonsense"}),
+        "missing fields": packed({"type": "GuiUpdateMessage"}),
+        "fields of other types": packed({"type": "ViewerCameraMessage", "wxyz": "x"}),
+        "deep": b"\x91" * 5000 + b"\x00",
+    }
+    for name, message in garbage.items():
+        assert close_code_after(server, message) == 1008, name
+        said = capsys.readouterr().err.splitlines()
+        assert len(said) == 1, (name, said)
+        assert "disconnected a client" in said[0]
+    assert [record for record in caplog.records if record.exc_info] == []
+    assert answer(server)[0].status == 200  # it still serves
+
+
 def test_it_listens_on_loopback_alone_and_opens_no_tunnel(server):
     (bound,) = {s.getsockname()[0] for s in _listening(server.get_port())}
     assert bound == "127.0.0.1"

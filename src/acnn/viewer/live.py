@@ -117,6 +117,9 @@ class LiveViewer:
         """Choose the filter to show: an output channel, and an input channel (None: that of the largest filter)."""
         with self._lock:
             if self.filters is not None:
+                _, _, sources, channels = self.filters.shape
+                if not (0 <= channel < channels and (source is None or 0 <= source < sources)):
+                    raise InputError(f"Filters have outputs 0 to {channels - 1} and inputs 0 to {sources - 1}.")
                 self.channel = channel
                 self.source = strongest_input(self.filters, channel) if source is None else source
                 self.paint()

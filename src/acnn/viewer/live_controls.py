@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from acnn.shapes.formats.files import encode_png
 from acnn.viewer.figures_filters import polar_picture
+from acnn.viewer.live_guard import dropping
 
 if TYPE_CHECKING:
     from acnn.viewer.live import LiveViewer
@@ -24,28 +26,29 @@ class Controls:
         gui, data = viewer.server.gui, viewer.data
         gui.add_markdown("Click a shape to pick a vertex. Drag to turn, scroll to come nearer.")
         self.quantity = gui.add_dropdown("Show", viewer.quantities, initial_value=viewer.quantity)
-        self.quantity.on_update(lambda _: viewer.show(self.quantity.value))
+        self._on_update(self.quantity, lambda: viewer.show(self.quantity.value))
         if data.map_names:
             self.map = gui.add_dropdown("Map", data.map_names, initial_value=viewer.map_name)
-            self.map.on_update(lambda _: viewer.show(map_name=self.map.value))
+            self._on_update(self.map, lambda: viewer.show(map_name=self.map.value))
             self.compare = gui.add_dropdown("Compare maps of", (_ALL, *(s.name for s in data.shapes)))
-            self.compare.on_update(lambda _: viewer.compare(None if self.compare.value == _ALL else self.compare.value))
+            self._on_update(
+                self.compare, lambda: viewer.compare(None if self.compare.value == _ALL else self.compare.value)
+            )
         self.directions = gui.add_checkbox("Principal directions", False)
-        self.directions.on_update(lambda _: viewer.show_directions(self.directions.value))
+        self._on_update(self.directions, lambda: viewer.show_directions(self.directions.value))
         with gui.add_folder("Picked"):
             self.told = gui.add_markdown("")
         settings = data.shapes[0].settings
-        degrees = [f"{angle:g}°" for angle in np.round(np.degrees(settings.thetas), 1)]
-        scales = [f"t = {t:g}" for t in settings.scales]
+        self._degrees = degrees = [f"{angle:g}°" for angle in np.round(np.degrees(settings.thetas), 1)]
+        self._scales = scales = [f"t = {t:g}" for t in settings.scales]
         with gui.add_folder("Kernel"):
             self.angle = gui.add_dropdown("Angle", degrees, initial_value=degrees[viewer.angle])
             self.scale = gui.add_dropdown("Scale", scales, initial_value=scales[viewer.scale])
 
-        def patch(_: Any) -> None:
-            viewer.patch(degrees.index(self.angle.value), scales.index(self.scale.value))
-
-        self.angle.on_update(patch)
-        self.scale.on_update(patch)
+        for control in (self.angle, self.scale):
+            self._on_update(
+                control, lambda: viewer.patch(degrees.index(self.angle.value), scales.index(self.scale.value))
+            )
         self.picture: Any = None
         if viewer.filters is not None:
             self._add_filter(viewer)
@@ -76,6 +79,9 @@ class Controls:
         """Let the controls say what is shown, where it was not they that chose it."""
         viewer = self.viewer
         wanted: list[tuple[Any, Any]] = [(self.quantity, viewer.quantity), (self.directions, viewer.directions)]
+        wanted += [(self.angle, self._degrees[viewer.angle]), (self.scale, self._scales[viewer.scale])]
+        if viewer.filters is not None and self.picture is not None:
+            wanted += [(self.channel, viewer.channel), (self.source, viewer.source)]
         if viewer.data.map_names:
             wanted += [
                 (self.map, viewer.map_name),
@@ -94,15 +100,12 @@ class Controls:
             self.source = gui.add_slider("Input", 0, sources - 1, 1, viewer.source)
             self.strongest = gui.add_button("Strongest input of this output")
             self.picture = gui.add_html(self._disc(viewer))
-        choose = lambda _: viewer.filter(int(self.channel.value), int(self.source.value))  # noqa: E731
-        self.channel.on_update(choose)
-        self.source.on_update(choose)
+        for control in (self.channel, self.source):
+            self._on_update(control, lambda: viewer.filter(int(self.channel.value), int(self.source.value)))
+        self.strongest.on_click(dropping(viewer.server, lambda _: viewer.filter(int(self.channel.value)), self._follow))
 
-        def strongest(_: Any) -> None:
-            viewer.filter(int(self.channel.value))
-            self.source.value = viewer.source
-
-        self.strongest.on_click(strongest)
+    def _on_update(self, control: Any, action: Callable[[], None]) -> None:
+        control.on_update(dropping(self.viewer.server, lambda _: action(), self._follow))
 
     @staticmethod
     def _disc(viewer: LiveViewer) -> str:

@@ -9,6 +9,7 @@ checked before viser sees it:
 - a WebSocket must come from a page of this same server: its `Origin` must be `Host`
 - one page is served, viser's own; every other path is 404. No file of the user can be asked for by any path
 - the page may talk to this server only (Content-Security-Policy) and may not be shown inside another
+- a client that sends anything but messages of that page is disconnected, with one line on standard error
 
 There is no password: other people logged in on the same machine can open the page, and with `--host` those on the
 network. viser's tunnel to a public address is switched off.
@@ -16,12 +17,14 @@ network. viser's tunnel to a public address is switched off.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import http.client
 import ipaddress
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +33,9 @@ from acnn.errors import InputError
 LOOPBACK = "127.0.0.1"
 PORT = 8080
 PATHS = ("/", "/index.html")
+_NOT_OURS = 1008
+"""WebSocket close code of a message against the rules of the server (RFC 6455, section 7.4.1)."""
+
 _starting = threading.Lock()
 
 
@@ -47,11 +53,14 @@ def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "ac
     import websockets.asyncio.server as websocket_server
 
     _check_free(host, PORT if port is None else port, fixed=port is not None)
+    # viser warns, with the client's own text, where it should refuse.
+    warnings.filterwarnings("error", message=r"\[viser\] .* does not match annotation")
     plain = websocket_server.serve
 
     class Guarded(plain):  # type: ignore[misc, valid-type]
-        def __init__(self, *args: Any, process_request: Any = None, **kwargs: Any) -> None:
-            super().__init__(*args, process_request=_checked(process_request, host), **kwargs)
+        def __init__(self, handler: Any, *args: Any, process_request: Any = None, **kwargs: Any) -> None:
+            checked = _checked(process_request, host)
+            super().__init__(_closing_on_garbage(handler), *args, process_request=checked, **kwargs)
 
     # viser has no parameter for this. It looks the name up when its thread starts, and tells of it when it is bound.
     with _starting, contextlib.redirect_stdout(sys.stderr), _no_banner():
@@ -61,6 +70,7 @@ def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "ac
         finally:
             websocket_server.serve = plain  # type: ignore[misc]
     server.request_share_url = lambda verbose=True: None
+    _guard_messages(server)
     if not _is_guarded(host, server.get_port()):
         server.stop()
         raise InputError(
@@ -82,6 +92,29 @@ def stop_server(server: Any) -> None:
     """Stop a server, without viser's message about it."""
     with _starting, _no_banner():
         server.stop()
+
+
+def dropping(server: Any, callback: Callable[[Any], None], after: Callable[[], None] = lambda: None) -> Any:
+    """A callback for viser's events that disconnects a client whose event holds values that no page sends.
+
+    Parameters
+    ----------
+    server
+        From `start_server`.
+    callback
+        Takes the event; an `InputError`, `TypeError` or `ValueError` that it raises is the client's fault.
+    after
+        Called where that happened, to undo what viser has taken from the event already.
+    """
+
+    def guarded(event: Any) -> None:
+        try:
+            callback(event)
+        except (InputError, TypeError, ValueError) as problem:
+            _drop(server._websock_server, event.client_id, problem)
+            after()
+
+    return guarded
 
 
 def refusal(headers: list[tuple[str, str]], path: str, served_on: str) -> tuple[int, str] | None:
@@ -148,6 +181,50 @@ def _checked(answer: Callable[[Any, Any], Any], served_on: str) -> Callable[[Any
         return response
 
     return process_request
+
+
+def _closing_on_garbage(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """viser's handler of a connection, without the traceback for a message that it cannot read."""
+
+    async def handle(connection: Any) -> None:
+        try:
+            await handler(connection)
+        except Exception as problem:
+            _report(problem)
+            await connection.close(_NOT_OURS)
+
+    return handle
+
+
+def _guard_messages(server: Any) -> None:
+    """Disconnect clients whose messages can be read but not carried out; viser would leave a traceback each time."""
+    sockets = server._websock_server
+
+    def guard(receiver: Any) -> None:
+        plain = receiver._handle_incoming_message
+
+        async def handle(client: int, message: Any) -> None:
+            try:
+                await plain(client, message)
+            except Exception as problem:
+                _drop(sockets, client, problem)
+
+        receiver._handle_incoming_message = handle
+
+    guard(sockets)  # what concerns all clients
+    sockets.on_client_connect(guard)  # what concerns one
+
+
+def _drop(sockets: Any, client: int, problem: Exception) -> None:
+    connection = sockets._live_connections.get(client)
+    if connection is not None:  # else it has been dropped for an earlier message
+        _report(problem)
+        asyncio.run_coroutine_threadsafe(connection.close(_NOT_OURS), sockets._background_event_loop)
+
+
+def _report(problem: Exception) -> None:
+    what = type(problem).__name__
+    print(f"The viewer disconnected a client that is not its page (unexpected message: {what}).", file=sys.stderr)
 
 
 def _check_free(host: str, port: int, fixed: bool) -> None:

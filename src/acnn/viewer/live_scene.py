@@ -13,6 +13,7 @@ from acnn.pipeline.view_data import ViewShape
 from acnn.shapes.shape import FloatArray
 from acnn.surface import REFERENCE_LENGTH
 from acnn.viewer.colors import to_linear
+from acnn.viewer.live_guard import dropping
 from acnn.viewer.live_quantities import direction_ribbons, vertex_on_ray
 
 HEIGHT = 2.0
@@ -103,10 +104,10 @@ class Scene:
             f"/panel_{panel.extras['number']}/shape", data, cast_shadow=False, receive_shadow=False
         )
 
-        @panel.node.on_click
-        def _(event: Any) -> None:
+        def clicked(event: Any) -> None:
             panel.extras["on_click"](panel, event.ray_origin, event.ray_direction)
 
+        panel.node.on_click(dropping(self.server, clicked))
         return True
 
     def mark(self, panel: Panel, vertex: int | None, picked: bool) -> None:
