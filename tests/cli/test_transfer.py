@@ -20,7 +20,36 @@ def test_it_writes_what_was_asked_for_and_says_so(tmp_path, capsys):
     assert json.loads(capsys.readouterr().out)["rows"] == len(mesh.vertices)
     assert (tmp_path / "o.txt").read_text() == (tmp_path / "labels.txt").read_text()
     assert main(["transfer", *shapes, "--out", str(tmp_path / "o.ply"), "--shape"]) == 0
-    assert "42 vertices" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "42 vertices" in said
+    assert "no face is collapsed or inverted" in said
+
+
+def test_a_shape_with_damaged_faces_is_written_and_exits_with_1(tmp_path, capsys):
+    mesh = sphere(2)
+    save(mesh, tmp_path / "a.ply")
+    # all of the right half is matched to the left one: half of the triangles have no room
+    folded = np.where(mesh.vertices[:, 0] > 0, mirrored(mesh), np.arange(len(mesh.vertices)))
+    np.savetxt(tmp_path / "map.txt", folded, fmt="%d")
+    shapes = [str(tmp_path / "map.txt"), "--from", str(tmp_path / "a.ply"), "--to", str(tmp_path / "a.ply")]
+    asked = ["transfer", *shapes, "--out", str(tmp_path / "o.ply"), "--shape"]
+    assert main([*asked, "--json"]) == 1
+    said = capsys.readouterr()
+    facts = json.loads(said.out)
+    assert facts["collapsed_faces"] + facts["inverted_faces"] > 0
+    assert facts["largest_stretch"] > 1
+    assert facts["failed"][0]["item"] == str(tmp_path / "o.ply")
+    assert "faces are inverted" in said.err or "faces are collapsed" in said.err
+    assert (tmp_path / "o.ply").exists()
+    (tmp_path / "o.ply").unlink()
+    assert main(asked) == 1
+    assert "the largest stretch of an edge is" in capsys.readouterr().out
+
+
+def mirrored(mesh):
+    """For each vertex the one nearest to its mirror image in x."""
+    flipped = mesh.vertices * [-1, 1, 1]
+    return np.linalg.norm(flipped[:, None] - mesh.vertices, axis=2).argmin(axis=1)
 
 
 def test_landmarks_are_counted_and_the_folder_is_made(tmp_path, capsys):

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from analytic import bumpy, cylinder, permuted, rotation, sphere, subdivided
 
-from acnn.correspondence.shape_transfer import carry_shape
+from acnn.correspondence.shape_transfer import carry_shape, check_moved_faces
 from acnn.correspondence.texture_transfer import carry_texture, colors_at, sampled
 from acnn.correspondence.transfer import landmarks_on_query
+from acnn.datasets import builtin_human
 from acnn.errors import InputError
-from acnn.shapes import Mesh
+from acnn.shapes import Mesh, PointCloud
 from acnn.shapes.shape import Texture
 from acnn.surface import surface_of
 from acnn.surface.closest_points import ClosestPoints, SurfacePoints, points_at_vertices
@@ -158,3 +159,30 @@ def test_a_shape_with_a_piece_that_nothing_matches_is_refused():
         carry_shape(sphere(1), b, points_at_vertices(b.faces, np.arange(42)))
     moved = carry_shape(b, b, points_at_vertices(b.faces, np.arange(84)))
     assert np.linalg.norm(moved - b.vertices, axis=1).max() < 0.5
+
+
+def test_damaged_faces_are_counted_and_whole_ones_are_not():
+    b = bumpy(3)
+    a = Mesh(b.vertices @ (1000 * rotation(2)).T + 5.0, b.faces)
+    found = check_moved_faces(a, b, a.vertices)  # turned, moved and in millimetres
+    assert (found.collapsed_faces, found.inverted_faces) == (0, 0)
+    assert found.largest_stretch == pytest.approx(1.0)
+    start, end = b.faces[100, :2]
+    pinched = b.vertices.copy()
+    pinched[start] = pinched[end]
+    assert check_moved_faces(b, b, pinched).collapsed_faces == 2  # the two faces at that edge
+    for onto in (b, PointCloud(b.vertices)):
+        swapped = b.vertices.copy()
+        swapped[[start, end]] = swapped[[end, start]]
+        damage = check_moved_faces(onto, b, swapped)
+        assert (damage.collapsed_faces, damage.inverted_faces) == (0, 2)
+    pulled = b.vertices.copy()
+    apart = np.linalg.norm(b.vertices - b.vertices[start], axis=1)
+    pulled[start] += 10 * (b.vertices[start] - b.vertices[apart.argmax()])
+    assert check_moved_faces(b, b, pulled).largest_stretch > 20
+
+
+def test_a_human_that_another_pose_is_carried_onto_exactly_has_no_damaged_faces():
+    a, b = builtin_human(16, 1), builtin_human(18, 2)
+    found = check_moved_faces(a, b, a.vertices)
+    assert (found.collapsed_faces, found.inverted_faces) == (0, 0)

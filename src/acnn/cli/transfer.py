@@ -46,7 +46,21 @@ def transfer(
     if len(chosen) != 1:
         found = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
         raise InputError(f"Say what to carry with one of {', '.join(f'--{what}' for what in asked)}; {found}.")
-    out.result(transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force), human=_text)
+    facts = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
+    out.result(facts, human=_text)
+    damage = _damage(facts)
+    if damage:
+        out.failed(
+            str(file),
+            f"written, but {damage}: the map is wrong or too coarse there. Look at it before you use it; "
+            "'acnn match --barycentric' gives a finer map.",
+        )
+
+
+def _damage(facts: dict[str, Any]) -> str:
+    """The damaged faces of a moved shape in words, empty where there are none."""
+    counts = {kind: facts.get(f"{kind}_faces", 0) for kind in ("collapsed", "inverted")}
+    return ", ".join(f"{count} face{'s are' if count > 1 else ' is'} {kind}" for kind, count in counts.items() if count)
 
 
 def _text(facts: dict[str, Any]) -> str:
@@ -57,6 +71,11 @@ def _text(facts: dict[str, Any]) -> str:
         lines = [f"{facts['out']}: {facts['what']} for {facts.get('rows', facts['vertices'])} vertices"]
     if facts["unmatched"]:
         lines.append(f"{facts['unmatched']} vertices of A have no match")
+    if "largest_stretch" in facts:
+        lines.append(
+            f"{_damage(facts) or 'no face is collapsed or inverted'}; the largest stretch of an edge is "
+            f"{facts['largest_stretch']:.1f}"
+        )
     if facts.get("seam_faces"):
         lines.append(f"{facts['seam_faces']} faces cross a seam of the texture and are painted into squares below it")
     if facts.get("lost"):

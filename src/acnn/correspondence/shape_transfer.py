@@ -2,13 +2,49 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
+from typing import Any
+
 import numpy as np
 
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray, Mesh, Shape
+from acnn.shapes.shape import FloatArray, IntArray, Mesh, Shape
 from acnn.shapes.topology import groups
 from acnn.surface.closest_points import ClosestPoints, SurfacePoints
-from acnn.surface.surface import surface_of
+from acnn.surface.edges import edges_with_faces
+from acnn.surface.surface import surface_of, vertex_normals
+
+COLLAPSED = 1e-3
+"""Fraction of its area, at the scale of the moved mesh, below which a face has collapsed: its edges have shrunk to
+less than about a thirtieth, or it has become a sliver, and no normal can be relied on."""
+
+
+@dataclass(frozen=True)
+class MovedFaces:
+    """What became of the faces of a mesh that was moved onto a shape.
+
+    All is measured relative to the scale s of the movement, s^2 = area after / area before.
+
+    Attributes
+    ----------
+    collapsed_faces
+        Faces whose area is below `COLLAPSED` s^2 times what it was.
+    inverted_faces
+        Faces that have not collapsed and lie upside down on the shape: their normal points against the shape's outward
+        normal nearest to their centre, and against the mean of those nearest to their corners. One of the two alone
+        may belong to the other side of a thin part, or to a fold that the shape itself has. Over a cloud, which has no
+        reliable normals, the moved mesh's own vertex normals stand in for both.
+    largest_stretch
+        The largest ratio of an edge's length to s times what it was.
+    """
+
+    collapsed_faces: int
+    inverted_faces: int
+    largest_stretch: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as a dictionary."""
+        return asdict(self)
 
 
 def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothing: float | None = None) -> FloatArray:
@@ -58,6 +94,52 @@ def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothi
         return moved
     on_surface = ClosestPoints(query.vertices, query.faces)(moved)
     return on_surface.of_corners(query.vertices[query.faces])
+
+
+def check_moved_faces(query: Shape, reference: Mesh, moved: FloatArray) -> MovedFaces:
+    """Count the faces that `carry_shape` has damaged.
+
+    Parameters
+    ----------
+    query
+        Mesh or cloud that the reference was moved onto.
+    reference
+        Mesh of m vertices, before.
+    moved
+        (m, 3) its vertices after.
+
+    Returns
+    -------
+    MovedFaces
+    """
+    faces = reference.faces
+    before, after = (_doubled_normals(points, faces) for points in (reference.vertices, moved))
+    areas = [np.linalg.norm(normals, axis=1) for normals in (before, after)]
+    scale = np.sqrt(areas[1].sum() / areas[0].sum())
+    collapsed = areas[1] < COLLAPSED * scale**2 * areas[0]
+    against = np.ones(len(faces), bool)
+    for normals in _outward_normals(query, moved, faces):
+        against &= np.einsum("nd,nd->n", after, normals) < 0
+    edges = edges_with_faces(faces)[0]
+    lengths = [np.linalg.norm(p[edges[:, 0]] - p[edges[:, 1]], axis=1) for p in (reference.vertices, moved)]
+    stretch = lengths[1] / np.maximum(scale * lengths[0], np.finfo(float).tiny)
+    return MovedFaces(int(collapsed.sum()), int((against & ~collapsed).sum()), float(stretch.max()))
+
+
+def _outward_normals(query: Shape, moved: FloatArray, faces: IntArray) -> list[FloatArray]:
+    """(faces, 3) each: normals that those of the moved faces should not point against."""
+    if not isinstance(query, Mesh):
+        return [vertex_normals(moved, faces)[faces].sum(axis=1)]
+    normals = _doubled_normals(query.vertices, query.faces)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), np.finfo(float).tiny)
+    nearest = ClosestPoints(query.vertices, query.faces)
+    at_centres = normals[nearest(moved[faces].mean(axis=1)).faces]
+    return [at_centres, normals[nearest(moved).faces][faces].sum(axis=1)]
+
+
+def _doubled_normals(vertices: FloatArray, faces: IntArray) -> FloatArray:
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    return np.cross(b - a, c - a)
 
 
 def _check_components(reference: Mesh, places: SurfacePoints) -> None:

@@ -67,8 +67,8 @@ def transfer_files(
     The folder of `out` is made where it is missing.
 
     Returns facts: `what, out, vertices` (of the shape that is written, else of A), `unmatched` vertices of A,
-    `seam_faces` for a texture, `rows` of labels, `landmarks`, `left_out` by the format, and `notes` on what
-    is odd about the shapes.
+    `seam_faces` for a texture, `rows` of labels, `landmarks`, `left_out` by the format, `collapsed_faces`,
+    `inverted_faces` and `largest_stretch` of a shape (`MovedFaces`), and `notes` on what is odd about the shapes.
 
     Raises InputError where the map was made of other shapes, the format of `out` cannot hold what is carried, or `out`
     must not be overwritten.
@@ -142,9 +142,10 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
         colors[pair.map.vertices < 0] = GREY
         return _without_texture(replace(pair.a, colors=colors)), {}
     if what == "shape":
-        from acnn.correspondence.shape_transfer import carry_shape
+        from acnn.correspondence.shape_transfer import carry_shape, check_moved_faces
 
-        return replace(pair.b, vertices=carry_shape(pair.a, pair.b, pair.places()), source=None), {}
+        moved = carry_shape(pair.a, pair.b, pair.places())
+        return replace(pair.b, vertices=moved, source=None), check_moved_faces(pair.a, pair.b, moved).as_dict()
     if not isinstance(pair.a, Mesh):
         raise InputError(f"{a}: a point cloud cannot wear a texture. Carry the colours instead, with --colors.")
     from acnn.correspondence.texture_transfer import carry_texture
