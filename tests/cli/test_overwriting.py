@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from analytic import bumpy
 
 from acnn.cli import main
-from acnn.shapes import Mesh, load, save
+from acnn.shapes import Mesh, Texture, load, save
 
 
 @pytest.fixture
@@ -129,6 +130,19 @@ def test_a_repaired_shape_replaces_the_input_only_if_asked_to(folder, capsys):
     assert contents(folder) == before
     assert main(["info", "a.ply", "--repair", "a.ply", "--force"]) == 0
     assert len(load("a.ply", repair=False).vertices) == len(bumpy(1).vertices)
+
+
+def test_a_repaired_shape_leaves_the_material_and_the_image_of_the_input(folder):
+    mesh = bumpy(1)
+    image = np.random.default_rng(0).integers(0, 256, (4, 4, 3)).astype(np.uint8)
+    save(replace(mesh, texture=Texture(mesh.vertices[:, :2], mesh.faces, image)), Path("a.obj"))
+    Path("a.mtl").write_text("newmtl skin\nmap_Kd a.png\nnewmtl cloth\n")
+    before = contents(folder)
+    for more in ([], ["--force"]):
+        assert main(["info", "a.obj", "--repair", "a.obj", *more]) == (0 if more else 2)
+        after = contents(folder)
+        assert all(after[name] == before[name] for name in ("a.mtl", "a.png"))
+    np.testing.assert_array_equal(load("a.obj").texture.image, image)
 
 
 def test_training_stops_before_it_overwrites_another_file(folder, monkeypatch, capsys):

@@ -58,6 +58,19 @@ def test_seams_and_picture_survive_without_doubled_vertices(tmp_path: Path, name
     np.testing.assert_array_equal(back.texture.image, mesh.texture.image)
 
 
+@pytest.mark.parametrize("name", ["a.ply", "a.obj"])
+def test_files_beside_a_shape_are_never_overwritten(tmp_path: Path, name: str) -> None:
+    for other in ("a.png", "a.mtl", "a-1.png"):
+        (tmp_path / other).write_text("mine")
+    mesh = textured()
+    for _ in range(2):  # the second time, the files of the first hold just what is needed
+        save(mesh, tmp_path / name)
+        assert all((tmp_path / other).read_text() == "mine" for other in ("a.png", "a.mtl", "a-1.png"))
+        np.testing.assert_array_equal(load(tmp_path / name).texture.image, mesh.texture.image)
+    beside = {"a.png", "a.mtl", "a-1.png", "a-2.png"} | ({"a-1.mtl"} if name == "a.obj" else set())
+    assert {path.name for path in tmp_path.iterdir()} == beside | {name}
+
+
 def test_glb_seam_copies_map_to_one_vertex(tmp_path: Path) -> None:
     save(textured(), tmp_path / "a.glb")
     source = load(tmp_path / "a.glb").source
@@ -226,6 +239,16 @@ def test_pictures_are_found_by_the_names_that_files_give_them(tmp_path: Path) ->
     old = (tmp_path / "körper.ply").read_bytes().replace("körper".encode(), "körper".encode("latin-1"))
     (tmp_path / "old.ply").write_bytes(old)
     assert load(tmp_path / "old.ply").texture.image is not None
+
+
+def test_names_of_materials_are_reported_as_left_out(tmp_path: Path) -> None:
+    save(textured(), tmp_path / "own.obj")
+    assert load(tmp_path / "own.obj").source.findings == ()
+    text = (tmp_path / "own.obj").read_text().replace("usemtl surface", "usemtl skin\n  usemtl grey cloth")
+    (tmp_path / "a.obj").write_text(text)
+    (found,) = load(tmp_path / "a.obj").source.findings
+    assert (found.kind, found.count) == ("materials", 2)
+    assert "skin, grey cloth" in found.text
 
 
 def test_obj_comments(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, .
     """Write a shape in the format its name asks for.
 
     PLY is written binary with float64 coordinates; OFF, OBJ and XYZ with all digits; STL and GLB hold float32. A
-    picture goes into GLB itself; beside PLY and OBJ it becomes NAME.png, and OBJ also gets NAME.mtl.
+    picture goes into GLB itself; beside PLY and OBJ it becomes NAME.png, and OBJ also gets NAME.mtl. No file beside the
+    shape is ever overwritten: where another file has that name, it becomes NAME-1.png and so on.
 
     - shape: a Mesh (PLY, OFF, OBJ, STL, GLB) or a PointCloud (PLY, XYZ, NPY)
     - path: the file to write
@@ -74,17 +75,15 @@ def _listed(formats: tuple[str, ...]) -> str:
 
 def _files(shape: Mesh | PointCloud, path: Path, form: str) -> list[tuple[Path, bytes]]:
     """Every file to write, the shape itself last, so that it never names a picture that is not there."""
-    picture = path.with_suffix(".png")
     texture = shape.texture if isinstance(shape, Mesh) else None
     image = None if texture is None else texture.image
-    has_picture = image is not None
     beside: list[tuple[Path, bytes]] = []
     if image is not None and form in ("ply", "obj"):
-        beside.append((picture, encode_png(image)))
+        beside.append(_side_file(path.with_suffix(".png"), encode_png(image)))
     if form == "ply":
         from acnn.shapes.formats.ply_writer import write_ply
 
-        return [*beside, (path, write_ply(shape, picture.name if has_picture else None))]
+        return [*beside, (path, write_ply(shape, beside[0][0].name if beside else None))]
     if isinstance(shape, PointCloud):
         from acnn.shapes.formats.points import write_npy, write_xyz
 
@@ -92,10 +91,9 @@ def _files(shape: Mesh | PointCloud, path: Path, form: str) -> list[tuple[Path, 
     if form == "obj":
         from acnn.shapes.formats.obj_writer import write_mtl, write_obj
 
-        library = path.with_suffix(".mtl")
-        if has_picture:
-            beside.append((library, write_mtl(picture.name)))
-        return [*beside, (path, write_obj(shape, library.name if has_picture else None))]
+        if beside:
+            beside.append(_side_file(path.with_suffix(".mtl"), write_mtl(beside[0][0].name)))
+        return [*beside, (path, write_obj(shape, beside[1][0].name if beside else None))]
     if form == "off":
         from acnn.shapes.formats.off import write_off
 
@@ -107,6 +105,22 @@ def _files(shape: Mesh | PointCloud, path: Path, form: str) -> list[tuple[Path, 
     from acnn.shapes.formats.gltf_writer import write_glb
 
     return [(path, write_glb(shape))]
+
+
+def _side_file(path: Path, data: bytes) -> tuple[Path, bytes]:
+    """The first of NAME, NAME-1, NAME-2, ... that is free or a file with just that content, and the content."""
+    candidate, number = path, 0
+    while os.path.lexists(candidate) and not _holds(candidate, data):
+        number += 1
+        candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
+    return candidate, data
+
+
+def _holds(path: Path, data: bytes) -> bool:
+    try:
+        return path.stat().st_size == len(data) and path.read_bytes() == data
+    except OSError:
+        return False
 
 
 def _has(shape: Mesh | PointCloud) -> list[str]:

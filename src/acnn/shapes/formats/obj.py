@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.shapes.formats.files import decode_image, read_beside
+from acnn.shapes.formats.obj_writer import MATERIAL
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
 from acnn.shapes.formats.text_table import NEWLINE, TextTable, word_starts
 
@@ -38,6 +40,7 @@ def read_obj(data: bytes, path: Path) -> RawShape:
             shape.uv = uv.table(0, uv.rows, 2, "texture coordinate")
             _attach_uv(shape, uv_corners)
             _attach_image(named, path, shape)
+    _note_materials(named, shape)
     if not data.endswith(b"\n"):
         shape.note("no-final-newline", 1, "the last line has no end: if the file was cut short, faces are missing")
     drawn = lines.begin_with(b"l") | lines.begin_with(b"p")
@@ -185,6 +188,15 @@ def _attach_uv(shape: RawShape, uv_corners: NDArray[np.int64]) -> None:
         uv_corners = np.where(known, uv_corners, len(shape.uv))
         shape.uv = np.vstack([shape.uv, np.zeros((1, 2))])
     shape.uv_corners = uv_corners
+
+
+def _note_materials(data: bytes, shape: RawShape) -> None:
+    found = re.findall(rb"(?m)^[ \t]*usemtl[ \t]+([^\n]+)", data) if b"usemtl" in data else []
+    names = dict.fromkeys(name.decode("utf-8", "replace").strip() for name in found)
+    names.pop(MATERIAL, None)  # what `save` calls the only one
+    if names:
+        listed = ", ".join(name[:40] for name in itertools.islice(names, 3)) + (", ..." if len(names) > 3 else "")
+        shape.note("materials", len(names), f"named materials ({listed}): the names are left out")
 
 
 def _attach_image(data: bytes, path: Path, shape: RawShape) -> None:
