@@ -148,12 +148,13 @@ def with_wide(operator: PatchOperator, k: int) -> PatchOperator:
         settings=replace(s, scales=(*s.scales, 200.0, 400.0), eigenpairs=k),
         eigenvalues=random.uniform(0, 0.02, (s.angles, k)).astype(np.float32),
         eigenfunctions=random.normal(size=(s.angles, operator.n, k)).astype(np.float32),
+        wide=(len(s.scales), len(s.scales) + 1),
     )
 
 
 def first_angle(operator: PatchOperator) -> PatchOperator:
     s = operator.settings
-    rows = len(s.narrow) * operator.n
+    rows = len(operator.narrow) * operator.n
     entries = operator.start[rows]
     return replace(
         operator,

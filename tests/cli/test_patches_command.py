@@ -78,3 +78,18 @@ def test_it_runs_where_python_has_no_resource_module(shape, monkeypatch, capsys)
     monkeypatch.setitem(sys.modules, "resource", None)  # as on Windows
     assert main(["patches", shape, "--angles", "2", "--scales", "6", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["peak_memory_mb"] > 10
+
+
+def test_it_reports_the_kernel_time_and_memory_of_a_scale_between_narrow_and_wide(shape, capsys):
+    arguments = ["patches", shape, "--angles", "2", "--scales", "200,9000", "--eigenpairs", "20", "--check", "20"]
+    assert main([*arguments, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["kernels_by_scale"] == {"200": "rational", "9000": "eigenpairs"}
+    assert facts["l1_error_max"] < 0.01
+    assert facts["seconds"] > 0
+    assert facts["peak_memory_mb"] > 10
+    assert main(arguments) == 0
+    text = capsys.readouterr().out
+    assert "200 by rational, 9000 by eigenpairs" in text
+    assert "(rational)" in text
+    assert "peak memory" in text

@@ -14,7 +14,10 @@ from acnn.patches.settings import PatchSettings
 @pytest.fixture(scope="session")
 def operator() -> PatchOperator:
     """Patches of a real surface, with narrow scales on both sides of a wide one."""
-    return build_patches(ellipsoid(), PatchSettings(angles=4, scales=(30.0, 200.0, 90.0), eigenpairs=40), threads=1)
+    settings = PatchSettings(angles=4, scales=(30.0, 5000.0, 90.0), eigenpairs=40)
+    found = build_patches(ellipsoid(), settings, threads=1)
+    assert found.wide == (1,)
+    return found
 
 
 @pytest.fixture(autouse=True)

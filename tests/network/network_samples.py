@@ -45,10 +45,11 @@ def random_operator(
     """Rows of random lengths, none included, and random eigenpairs: algebra that needs no surface."""
     random = np.random.default_rng(seed)
     settings = PatchSettings(angles=angles, scales=scales, eigenpairs=pairs)
-    lengths = random.integers(0, n, angles * len(settings.narrow) * n)
+    wide = tuple(i for i, t in enumerate(scales) if t > 120)
+    lengths = random.integers(0, n, angles * (len(scales) - len(wide)) * n)
     chosen = [np.sort(random.permutation(n)[:length]) for length in lengths]
     vertices = np.concatenate(chosen) if chosen else np.zeros(0)
-    k = pairs if settings.wide else 0
+    k = pairs if wide else 0
     return PatchOperator(
         np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         vertices.astype(np.uint16),
@@ -59,4 +60,5 @@ def random_operator(
         1.0,
         settings,
         {},
+        wide,
     )

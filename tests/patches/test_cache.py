@@ -11,7 +11,7 @@ from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches, cached_patches, read_patches, write_patches
 from acnn.patches.cache import cache_folder, patch_key
 
-SETTINGS = PatchSettings(angles=2, scales=(3.0, 200.0), eigenpairs=20)
+SETTINGS = PatchSettings(angles=2, scales=(3.0, 9000.0), eigenpairs=20)
 
 
 @pytest.fixture(scope="module")

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from analytic import bumpy
 
+from acnn.datasets import builtin_human
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches, check_kernels
 from acnn.shapes import PointCloud
 from acnn.surface import exact_rows, principal_frames, stiffness_parts, surface_of
 
-SMALL = PatchSettings(angles=3, scales=(3.0, 24.0, 200.0), eigenpairs=280)
+SMALL = PatchSettings(angles=3, scales=(3.0, 24.0, 400.0), eigenpairs=280)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def test_apply_gathers_functions_at_narrow_and_wide_scales(mesh, operator):
     assert patches.shape == (operator.n, 3, 3, 2)
     assert np.abs(patches[..., 0] - 1).max() < 1e-3
     vertex = 5
-    wide = exact_rows(parts.matrix(100.0, SMALL.thetas[2]), surface.vertex_areas, 200.0, np.array([vertex]))[0]
+    wide = exact_rows(parts.matrix(100.0, SMALL.thetas[2]), surface.vertex_areas, 400.0, np.array([vertex]))[0]
     assert patches[vertex, 2, 2, 1] == pytest.approx(wide @ smooth[:, 1], abs=2e-3)
 
 
@@ -69,7 +70,7 @@ def test_keeping_everything_is_exact(mesh):
 
 
 def test_scales_keep_the_order_in_which_they_were_given(mesh, operator):
-    other = build_patches(mesh, PatchSettings(angles=3, scales=(24.0, 200.0, 3.0), eigenpairs=280))
+    other = build_patches(mesh, PatchSettings(angles=3, scales=(24.0, 400.0, 3.0), eigenpairs=280))
     for angle in range(3):
         assert (other.matrix(angle, 0) != operator.matrix(angle, 1)).nnz == 0
         assert (other.matrix(angle, 2) != operator.matrix(angle, 0)).nnz == 0
@@ -80,6 +81,35 @@ def test_scales_far_apart_are_computed_in_groups(mesh):
     facts = check_kernels(surface, PatchSettings(angles=2, scales=(100.0, 1.5, 12.0)), 20)
     assert facts["l1_error_max"] < 0.05
     assert list(facts["l1_errors_by_scale"]) == ["100", "1.5", "12"]
+
+
+def test_every_scale_is_exact_whichever_kernel_serves_it():
+    scales = (60.0, 119.0, 121.0, 160.0, 200.0, 220.0, 260.0, 400.0)
+    facts = check_kernels(surface_of(builtin_human()), PatchSettings(angles=1, scales=scales), 50)
+    for error in facts["l1_errors_by_scale"].values():
+        assert error["median"] <= 0.01
+        assert error["max"] <= 0.03
+    used = [error["kernel"] for error in facts["l1_errors_by_scale"].values()]
+    assert used[:3] == ["rational"] * 3
+    assert used[-1] == "eigenpairs"
+
+
+def test_eigenpairs_serve_a_scale_only_where_the_last_of_them_has_died_out(mesh):
+    settings = PatchSettings(angles=2, scales=(400.0, 6.0), eigenpairs=280)
+    many, few = (build_patches(mesh, replace(settings, eigenpairs=k)) for k in (280, 12))
+    assert many.wide == (0,)
+    assert many.facts["kernels_by_scale"] == {"400": "eigenpairs", "6": "rational"}
+    assert few.wide == ()
+    assert few.facts["kernel"] == "rational"
+    assert few.eigenfunctions.shape == (2, few.n, 0)
+    function = surface_of(mesh).vertices[:, :1]
+    spread = [np.abs(operator.apply(function)[:, :, 0]) for operator in (many, few)]
+    assert np.abs(spread[0] - spread[1]).mean() < 0.1 * spread[0].mean()  # the rows of one keep nine tenths
+    assert check_kernels(surface_of(mesh), replace(settings, eigenpairs=12), 20)["l1_error_max"] < 0.01
+
+
+def test_a_shape_with_fewer_vertices_than_eigenpairs_asked_for():
+    assert build_patches(bumpy(1), PatchSettings(angles=1, scales=(300.0,))).n == 42
 
 
 def test_check_sees_a_bad_kernel(mesh):

@@ -19,7 +19,7 @@ def patches(
     scales: Annotated[str, typer.Option(help="Times t at geodesic diameter 200.")] = "3,6,12,24",
     kernel: Annotated[str, typer.Option(metavar="auto|rational|squaring|spectral|exact")] = "auto",
     keep: Annotated[float, typer.Option(help="Least share of a row's mass to store.")] = 0.9,
-    eigenpairs: Annotated[int, typer.Option(help="Per angle, for wide scales or '--kernel spectral'.")] = 200,
+    eigenpairs: Annotated[int, typer.Option(help="At most, per angle; as many for '--kernel spectral'.")] = 200,
     unit: Annotated[float | None, typer.Option(help="Length of one run unit; by default the diameter / 200.")] = None,
     check: Annotated[int, typer.Option(metavar="N", help="Compare N random rows of every kernel with exact ones.")] = 0,
     file: Annotated[Path | None, typer.Option("--out", metavar="F", help="Write the operator here.")] = None,
@@ -50,10 +50,11 @@ def patches(
 
 
 def _text(facts: dict[str, Any]) -> str:
-    scales = ", ".join(f"{t:g}" for t in facts["scales"])
+    mixed = len(set(facts["kernels_by_scale"].values())) > 1
+    scales = ", ".join(f"{t} by {kernel}" if mixed else t for t, kernel in facts["kernels_by_scale"].items())
     lines = [
         f"{facts['shape']}: {facts['vertices']} vertices",
-        f"  kernels      {facts['angles']} angles, scales {scales} ({facts['kernel']})",
+        f"  kernels      {facts['angles']} angles, scales {scales}" + ("" if mixed else f" ({facts['kernel']})"),
         f"  built in     {facts['seconds']:.2f} s" + (" (then; now from the cache)" if facts["from_cache"] else ""),
         f"  stored       {facts['nnz_per_row']:.1f} entries a row, {facts['mass_kept']:.1%} of the mass",
         f"  unit         {facts['unit']:.6g} in the shape's coordinates (geodesic diameter 200 by default)",
@@ -65,7 +66,7 @@ def _text(facts: dict[str, Any]) -> str:
             f"({facts['rows_checked']} rows of every kernel against exact ones, before clipping)"
         )
         for t, error in facts["l1_errors_by_scale"].items():
-            lines.append(f"    t = {t:<6} median {error['median']:.5f}, largest {error['max']:.5f}")
+            lines.append(f"    t = {t:<6} median {error['median']:.5f}, largest {error['max']:.5f} ({error['kernel']})")
     if facts["written_to"]:
         lines.append(f"written to {facts['written_to']}")
     return "\n".join(lines)

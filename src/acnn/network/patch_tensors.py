@@ -46,17 +46,17 @@ class Patches:
         Raises InputError where the operator's arrays do not fit together.
         """
         s = operator.settings
-        blocks = s.angles * len(s.narrow)
+        blocks = s.angles * len(operator.narrow)
         rows = _checked(operator, blocks) if blocks else None
-        times = np.array([s.scales[i] for i in s.wide], dtype=np.float32)
+        times = np.array([s.scales[i] for i in operator.wide], dtype=np.float32)
         values = np.asarray(operator.eigenvalues, dtype=np.float32)
         decays = np.exp(-times[None, :, None] * values[:, None, :])
         return cls(
             operator.n,
             s.angles,
             len(s.scales),
-            s.narrow,
-            s.wide,
+            operator.narrow,
+            operator.wide,
             rows,
             None,
             torch.from_numpy(decays),

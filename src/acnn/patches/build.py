@@ -11,9 +11,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.errors import InputError
 from acnn.patches.operator import PatchOperator
-from acnn.patches.settings import PatchSettings
+from acnn.patches.settings import SUFFICIENT, WIDE, PatchSettings
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface.curvature import principal_frames
 from acnn.surface.laplacian import StiffnessParts, stiffness_parts
@@ -67,50 +66,62 @@ def build_patches(
     vertices: IntArray = np.zeros(0, dtype=np.int32)
     values: NDArray[np.float16] = np.zeros(0, dtype=np.float16)
     kept: FloatArray = np.ones((settings.angles, 0))
-    if settings.narrow:
+    parts = stiffness_parts(surface, frames)
+    wide, eigenvalues, eigenfunctions = wide_pairs(parts, surface.vertex_areas, settings, threads)
+    narrow = [i for i in range(len(settings.scales)) if i not in wide]
+    if narrow:
         from acnn.patches.rounding import renormalise_and_round
         from acnn.patches.shortening import largest_entries
 
-        found = narrow_rows(surface, frames, settings, settings.keep, None, threads, progress)
+        found = narrow_rows(surface, frames, settings, narrow, settings.keep, None, threads, progress)
         if settings.entries:
             found = largest_entries(found, settings.entries)
         values = renormalise_and_round(found.start, found.values, threads)
         start, vertices, kept = found.start, found.vertices, found.mass_kept
-    pairs = wide_pairs(stiffness_parts(surface, frames), surface.vertex_areas, settings, threads)
     facts = {
         "vertices": n,
         "angles": settings.angles,
         "scales": list(settings.scales),
-        "kernel": "+".join(used_kernels(settings)),
+        "kernel": "+".join(dict.fromkeys(kernels_by_scale(settings, wide).values())),
+        "kernels_by_scale": kernels_by_scale(settings, wide),
         "seconds": time.perf_counter() - began,
         "nnz_per_row": len(values) / max(1, len(start) - 1),
-        "mass_kept": float(kept.mean()) if settings.narrow else 1.0,
-        "mass_kept_per_scale": {
-            f"{settings.scales[s]:g}": float(kept[:, i].mean()) for i, s in enumerate(settings.narrow)
-        },
+        "mass_kept": float(kept.mean()) if narrow else 1.0,
+        "mass_kept_per_scale": {f"{settings.scales[s]:g}": float(kept[:, i].mean()) for i, s in enumerate(narrow)},
     }
     return PatchOperator(
         start,
         vertices.astype(np.uint16 if n <= 65536 else np.int32),
         values,
-        *pairs,
+        eigenvalues,
+        eigenfunctions,
         surface.vertex_areas.astype(np.float32),
         surface.unit,
         settings,
         facts,
+        wide,
     )
 
 
-def used_kernels(settings: PatchSettings) -> list[str]:
-    """Names of the kernels that the settings lead to."""
-    narrow = ["rational" if settings.kernel == "auto" else settings.kernel] if settings.narrow else []
-    return narrow + (["eigenpairs"] if settings.wide else [])
+def kernels_by_scale(settings: PatchSettings, wide: Sequence[int]) -> dict[str, str]:
+    """Name of the kernel that serves each scale.
+
+    Parameters
+    ----------
+    settings
+        Scales and kernel.
+    wide
+        Positions of the scales that eigenpairs serve.
+    """
+    other = "rational" if settings.kernel == "auto" else settings.kernel
+    return {f"{t:g}": "eigenpairs" if i in wide else other for i, t in enumerate(settings.scales)}
 
 
 def narrow_rows(
     surface: Surface,
     frames: FloatArray,
     settings: PatchSettings,
+    scales: Sequence[int],
     keep: float,
     rows: IntArray | None = None,
     threads: int | None = None,
@@ -121,10 +132,11 @@ def narrow_rows(
     Parameters
     - surface, frames: the surface and the directions of theta = 0 on its faces
     - settings: angles, scales, kernel
+    - scales: positions of the narrow scales
     - keep: share of sum |row| to keep
     - rows: (r,) vertices wanted, ascending; None is all
     """
-    times = [settings.scales[i] for i in settings.narrow]
+    times = [settings.scales[i] for i in scales]
     arguments = (settings.alpha, list(settings.thetas))
     if settings.kernel in ("auto", "rational"):
         from acnn.surface.rational import MAX_RATIO, RationalKernels
@@ -161,27 +173,47 @@ def narrow_rows(
 
 def wide_pairs(
     parts: StiffnessParts, mass: FloatArray, settings: PatchSettings, threads: int | None = None
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Eigenvalues (angles, k) and eigenfunctions (angles, n, k) for wide scales; empty where there are none.
+) -> tuple[tuple[int, ...], NDArray[np.float32], NDArray[np.float32]]:
+    """Eigenpairs of every angle, and the scales for which they suffice.
 
-    As many as asked for, but no more than matter: pairs are left out where exp(-t lambda) is below 1e-4 at the smallest
-    wide scale.
+    Eigenpairs serve a scale t above `WIDE` where exp(-t lambda) has fallen to `SUFFICIENT` at the last pair of every
+    angle. Pairs that do not matter are left out: those with exp(-t lambda) below 1e-4 at the smallest of these scales.
+
+    Parameters
+    ----------
+    parts, mass
+        The operators of the surface, and its vertex areas (n,).
+    settings
+        Angles, scales, and how many pairs may be computed.
+    threads
+        None is one per core.
+
+    Returns
+    -------
+    wide : tuple of int
+        Positions of the scales that the pairs serve; there may be none.
+    eigenvalues : (angles, k) array
+    eigenfunctions : (angles, n, k) array
+        k = 0 where no scale is wide.
     """
     n = len(mass)
-    if not settings.wide:
-        return np.zeros((settings.angles, 0), np.float32), np.zeros((settings.angles, n, 0), np.float32)
-    if settings.eigenpairs >= n:
-        raise InputError(f"{settings.eigenpairs} eigenpairs of a shape with {n} vertices: ask for at most {n - 1}.")
+    count = min(settings.eigenpairs, n - 1)
+    wide = [i for i, t in enumerate(settings.scales) if settings.kernel == "auto" and t > WIDE]
+    found: list[tuple[FloatArray, FloatArray]] = []
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        found = list(
-            pool.map(
-                lambda theta: eigenpairs(parts.matrix(settings.alpha, theta), mass, settings.eigenpairs),
-                settings.thetas,
-            )
-        )
-    smallest = min(settings.scales[i] for i in settings.wide)
+        # The first angle goes alone: where its pairs do not suffice, the others need none.
+        for thetas in (settings.thetas[:1], settings.thetas[1:]):
+            if wide:
+                matrices = (parts.matrix(settings.alpha, theta) for theta in thetas)
+                found += pool.map(lambda matrix: eigenpairs(matrix, mass, count), matrices)
+                last = min(values[-1] for values, _ in found)
+                wide = [i for i in wide if np.exp(-settings.scales[i] * last) <= SUFFICIENT]
+    if not wide:
+        return (), np.zeros((settings.angles, 0), np.float32), np.zeros((settings.angles, n, 0), np.float32)
+    smallest = min(settings.scales[i] for i in wide)
     needed = max(int(np.sum(smallest * values < np.log(1e4))) for values, _ in found)
     return (
+        tuple(wide),
         np.stack([values[:needed] for values, _ in found]).astype(np.float32),
         np.stack([functions[:, :needed] for _, functions in found]).astype(np.float32),
     )

@@ -22,7 +22,7 @@ from acnn.patches.settings import PatchSettings
 from acnn.shapes import Mesh, Shape
 from acnn.types import Progress
 
-VERSION = 2
+VERSION = 3
 """To be raised whenever the same settings give other operators than before."""
 
 CLOUD_VERSION = 2
@@ -96,6 +96,7 @@ def write_patches(operator: PatchOperator, path: Path) -> None:
         "version": VERSION,
         "settings": operator.settings.as_dict(),
         "unit": operator.unit,
+        "wide": operator.wide,
         "facts": operator.facts,
     }
     write_arrays(path, {name: getattr(operator, name) for name in _ARRAYS}, about)
@@ -114,4 +115,5 @@ def read_patches(path: Path, *, verify: bool = True) -> PatchOperator:
     if about.get("version") != VERSION or sorted(arrays) != sorted(_ARRAYS):
         raise InputError(f"{path}: not a patch operator of this version. Delete it; it will be made again when needed.")
     settings = PatchSettings(**about["settings"])
-    return PatchOperator(**arrays, unit=float(about["unit"]), settings=settings, facts=about["facts"])
+    wide = tuple(about["wide"])
+    return PatchOperator(**arrays, unit=float(about["unit"]), settings=settings, facts=about["facts"], wide=wide)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from acnn.patches.build import narrow_rows, wide_pairs
+from acnn.patches.build import kernels_by_scale, narrow_rows, wide_pairs
 from acnn.patches.settings import PatchSettings
 from acnn.shapes.shape import FloatArray
 from acnn.surface.curvature import principal_frames
@@ -34,15 +34,16 @@ def check_kernels(
     - settings: the kernels to check, every angle and scale of them
     - rows: how many random rows of each kernel
 
-    Returns `l1_error_median`, `l1_error_max`, `row_sum_error_max`, and under `l1_errors_by_scale` median and largest
-    error for each scale.
+    Returns `l1_error_median`, `l1_error_max`, `row_sum_error_max`, and under `l1_errors_by_scale` kernel, median and
+    largest error for each scale.
     """
     n = len(surface.vertices)
     chosen = np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False)).astype(np.int32)
     frames = principal_frames(surface, settings.smoothing)
     parts, mass = stiffness_parts(surface, frames), surface.vertex_areas
-    found = narrow_rows(surface, frames, settings, 1.0, chosen, threads) if settings.narrow else None
-    values, functions = wide_pairs(parts, mass, settings, threads)
+    wide, values, functions = wide_pairs(parts, mass, settings, threads)
+    narrow = [i for i in range(len(settings.scales)) if i not in wide]
+    found = narrow_rows(surface, frames, settings, narrow, 1.0, chosen, threads) if narrow else None
     kernels = [(a, s) for a in range(settings.angles) for s in range(len(settings.scales))]
     done = [0]
 
@@ -50,9 +51,9 @@ def check_kernels(
         angle, scale = kernel
         t = settings.scales[scale]
         exact = exact_rows(parts.matrix(settings.alpha, settings.thetas[angle]), mass, t, chosen)
-        if scale in settings.narrow:
+        if scale in narrow:
             assert found is not None
-            first = (angle * len(settings.narrow) + settings.narrow.index(scale)) * len(chosen)
+            first = (angle * len(narrow) + narrow.index(scale)) * len(chosen)
             computed = found.dense(n, first, len(chosen))
         else:
             computed = spectral_rows(values[angle].astype(float), functions[angle].astype(float), mass, t, chosen)
@@ -65,8 +66,8 @@ def check_kernels(
         results = list(pool.map(compare, kernels))
     errors = np.stack([error for error, _ in results]).reshape(settings.angles, len(settings.scales), -1)
     by_scale = {
-        f"{t:g}": {"median": float(np.median(errors[:, s])), "max": float(errors[:, s].max())}
-        for s, t in enumerate(settings.scales)
+        t: {"kernel": kernel, "median": float(np.median(errors[:, s])), "max": float(errors[:, s].max())}
+        for s, (t, kernel) in enumerate(kernels_by_scale(settings, wide).items())
     }
     return {
         "l1_error_median": float(np.median(errors)),

@@ -38,6 +38,7 @@ class PatchOperator:
     - unit: length of one run unit in the shape's coordinates
     - settings: what it was made with
     - facts: JSON-able figures from the making (`mass_kept`, `seconds`, `kernel`, ...)
+    - wide: positions of the wide scales among all scales
     """
 
     start: NDArray[np.int64]
@@ -49,6 +50,12 @@ class PatchOperator:
     unit: float
     settings: PatchSettings
     facts: dict[str, Any]
+    wide: tuple[int, ...] = ()
+
+    @property
+    def narrow(self) -> tuple[int, ...]:
+        """Positions of the narrow scales among all scales."""
+        return tuple(i for i in range(len(self.settings.scales)) if i not in self.wide)
 
     @property
     def n(self) -> int:
@@ -63,9 +70,9 @@ class PatchOperator:
         """(n, n) sparse float32 matrix of one angle and one narrow scale (its position among all scales)."""
         import scipy.sparse as sp
 
-        if scale not in self.settings.narrow:
+        if scale not in self.narrow:
             raise InputError(f"Scale {self.settings.scales[scale]:g} is kept as eigenpairs, not as a sparse matrix.")
-        first = (angle * len(self.settings.narrow) + self.settings.narrow.index(scale)) * self.n
+        first = (angle * len(self.narrow) + self.narrow.index(scale)) * self.n
         start = self.start[first : first + self.n + 1]
         part = slice(start[0], start[-1])
         entries = self.values[part].astype(np.float32), self.vertices[part].astype(np.int32)
@@ -79,11 +86,11 @@ class PatchOperator:
         s = self.settings
         patches = np.empty((self.n, s.angles, len(s.scales), values.shape[1]), dtype=np.float32)
         for angle in range(s.angles):
-            for scale in s.narrow:
+            for scale in self.narrow:
                 patches[:, angle, scale] = self.matrix(angle, scale) @ values
-            if s.wide:
+            if self.wide:
                 coefficients = self.eigenfunctions[angle].T @ (self.vertex_areas[:, None] * values)
-                for scale in s.wide:
+                for scale in self.wide:
                     decay = np.exp(-s.scales[scale] * self.eigenvalues[angle])
                     patches[:, angle, scale] = self.eigenfunctions[angle] @ (decay[:, None] * coefficients)
         return patches

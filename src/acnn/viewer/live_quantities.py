@@ -31,8 +31,8 @@ def spread_onward(spread: FloatArray, reference_to_target: IntArray, target_size
 def kernel_row(patches: PatchOperator, vertex: int, angle: int, scale: int) -> FloatArray:
     """(n,) density of the kernel of one vertex: weights over vertex areas, for an angle and a scale by position."""
     s = patches.settings
-    if scale in s.narrow:
-        block = angle * len(s.narrow) + s.narrow.index(scale)
+    if scale in patches.narrow:
+        block = angle * len(patches.narrow) + patches.narrow.index(scale)
         part = slice(*patches.start[block * patches.n + vertex : block * patches.n + vertex + 2])
         row = np.zeros(patches.n)
         row[patches.vertices[part].astype(np.int64)] = patches.values[part]
