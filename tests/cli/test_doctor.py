@@ -28,7 +28,8 @@ def test_the_doctor_tells_versions_cache_and_a_passed_test(machine, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert facts["python"] == ".".join(map(str, sys.version_info[:3]))
     assert re.match(r"\d+\.\d+", facts["versions"]["torch"])
-    assert facts["cache"] == {"folder": str(machine / "cache"), "entries": 1, "megabytes": 2.0, "writable": True}
+    cache = {"folder": str(machine / "cache"), "entries": 1, "megabytes": 2.0, "limit_gb": 10.0, "writable": True}
+    assert facts["cache"] == cache
     assert facts["data"]["set"] is False
     assert facts["self_test"]["passed"]
     assert facts["self_test"]["layer_error"] < 1e-4

@@ -238,6 +238,19 @@ def test_module_and_closed_pipe(square: Path) -> None:
     assert run.wait() == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("options", [[], ["--json"], ["--help"], ["--wrong", "--json"]])
+def test_standard_output_that_is_full_is_a_message_and_code_1(square: Path, options: list[str]) -> None:
+    with open("/dev/full", "w") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "acnn", "info", str(square), *options],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert run.returncode == 1
+    assert run.stderr.endswith("error: standard output cannot be written (No space left on device).\n")
+    assert "Traceback" not in run.stderr
+
+
 def test_help_stays_light() -> None:
     code = (
         "import sys; from acnn.cli import main; main(['info', '--help']); print(sorted(sys.modules), file=sys.stderr)"

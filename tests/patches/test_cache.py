@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from analytic import bumpy
 
+from acnn.cache import cache_folder
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches, cached_patches, read_patches, write_patches
-from acnn.patches.cache import cache_folder, patch_key
+from acnn.patches.cache import patch_key
 
 SETTINGS = PatchSettings(angles=2, scales=(3.0, 9000.0), eigenpairs=20)
 

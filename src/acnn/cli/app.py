@@ -39,7 +39,7 @@ COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "report", "view", "figure", "bench", "doctor"),
+    *("match", "transfer", "report", "view", "figure", "bench", "doctor", "cache"),
 )
 
 
@@ -211,17 +211,27 @@ def run_alone(function: Callable[..., None], arguments: Sequence[str] | None = N
 def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        main = _flags_without_type(typer.main.get_command(program)).main
-        code = main(args=arguments, prog_name=name, standalone_mode=False)
-        sys.stdout.flush()
-        return code if isinstance(code, int) else 0
+        code = _parse_and_run(program, name, arguments)
+        if sys.stdout is not None:  # there is none where it was closed
+            sys.stdout.flush()
+        return code
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has gone. Python would complain once more when it flushes at exit.
+    except OSError as error:
+        # Commands report their own errors: what cannot be written here is standard output. Where its reader has gone,
+        # nobody needs to know. Python would complain once more when it flushes at exit.
+        if not isinstance(error, BrokenPipeError):
+            print(f"error: standard output cannot be written ({error.strerror}).", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
+
+
+def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int:
+    try:
+        main = _flags_without_type(typer.main.get_command(program)).main
+        code = main(args=arguments, prog_name=name, standalone_mode=False)
+        return code if isinstance(code, int) else 0
     except Exception as error:
         # Errors of usage come from typer, or from click in its older versions: known by what they can do.
         if not hasattr(error, "format_message"):
@@ -313,7 +323,8 @@ def _stdout_kept_clean(active: bool) -> Iterator[None]:
     if not active:
         yield
         return
-    sys.stdout.flush()
+    if sys.stdout is not None:
+        sys.stdout.flush()
     python_stdout = sys.stdout
     try:
         real = os.dup(1) if python_stdout.fileno() == 1 else None

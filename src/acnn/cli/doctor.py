@@ -24,6 +24,7 @@ def _text(facts: dict[str, Any]) -> str:
     extras = {name: version or "not installed" for name, version in facts["extras"].items()}
     found = ", ".join(data["found"]) or "nothing"
     threads = ", ".join(f"{name} {count}" for name, count in facts["threads"].items() if count)
+    size = f"{cache['megabytes']:.0f} MB, limit {cache['limit_gb']:g} GB"
     lines = [
         ("acnn", facts["versions"]["acnn"]),
         ("python", f"{facts['python']}, {facts['platform']}"),
@@ -31,7 +32,7 @@ def _text(facts: dict[str, Any]) -> str:
         *((f"extra [{name}]", version) for name, version in extras.items()),
         ("cores", f"{facts['cores']}; threads: {threads or 'unknown'}"),
         ("memory", ", ".join(f"{name} {value:.0f} MB" for name, value in memory.items())),
-        ("cache", f"{cache['folder']}: {cache['entries']} entries, {cache['megabytes']:.0f} MB"),
+        ("cache", f"{cache['folder']}: {cache['entries']} entries, {size}"),
         ("ACNN_DATA", f"{data['folder']}: {found}" if data["set"] else "not set"),
         ("self-test", f"{'passed' if test['passed'] else 'FAILED'} in {test['seconds']:.1f} s"),
     ]

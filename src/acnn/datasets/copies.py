@@ -6,13 +6,13 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acnn.array_files import full_disk, read_arrays, write_arrays
+from acnn.cache import entry_path, mark_added, mark_used
 from acnn.datasets.blends import blended
 from acnn.datasets.collection import Dataset, Example, Sample
 from acnn.datasets.parts import KINDS, Kind, parts_of
@@ -144,15 +144,14 @@ def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
 
 
 def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
-    from acnn.patches.cache import cache_folder
-
     digest = hashlib.blake2b(f"remesh {VERSION} {seed} {varied} {len(mesh.vertices)} ".encode(), digest_size=20)
     for array in (mesh.vertices, mesh.faces):
         digest.update(np.ascontiguousarray(array).tobytes())
-    path: Path = cache_folder() / f"remeshed-{digest.hexdigest()}.safetensors"
+    path = entry_path("remeshed", digest.hexdigest())
     if path.is_file():
         try:
             found, _ = read_arrays(path)
+            mark_used(path)
             return Remeshed(Mesh(found["vertices"], found["faces"]), found["face"], found["weights"])
         except (InputError, KeyError):
             path.unlink(missing_ok=True)
@@ -166,6 +165,7 @@ def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
     arrays |= {"face": made.face, "weights": made.weights}
     try:
         write_arrays(path, arrays)
+        mark_added(path)
     except OSError as error:
         # Without a cache the copy is made each time; a full disk is told, since what follows needs room too.
         if full_disk(error):

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 
 import numpy as np
 
 from acnn.array_files import map_arrays, write_arrays
+from acnn.cache import entry_path, mark_added, mark_used
 from acnn.errors import InputError
 from acnn.patches.build import DEFAULT, build_patches
 from acnn.patches.operator import PatchOperator
@@ -31,14 +31,6 @@ CLOUD_VERSION = 2
 _ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")
 
 
-def cache_folder() -> Path:
-    """Where cached operators live: `ACNN_CACHE`, else `acnn` in the user's cache folder of this system."""
-    from platformdirs import user_cache_path
-
-    chosen = os.environ.get("ACNN_CACHE")
-    return Path(chosen) if chosen else user_cache_path("acnn", appauthor=False)
-
-
 def cached_patches(
     shape: Shape,
     settings: PatchSettings = DEFAULT,
@@ -51,29 +43,31 @@ def cached_patches(
     """The patch operator of a shape, from the cache where it is there and sound, else computed and put there.
 
     Parameters as for `build_patches`, and
-    - folder: the cache; None is `cache_folder()`
+    - folder: the cache; None is `acnn.cache.cache_folder()`
     """
     path = patches_path(shape, settings, unit, folder)
     found = sound_patches(path)
     if found is not None:
         return found
     operator = build_patches(shape, settings, unit=unit, threads=threads, progress=progress)
-    path.parent.mkdir(parents=True, exist_ok=True)
     write_patches(operator, path)
+    mark_added(path)
     return read_patches(path)
 
 
 def patches_path(shape: Shape, settings: PatchSettings, unit: float | None, folder: Path | None = None) -> Path:
-    """The file of a shape's operator in a cache; None is `cache_folder()`."""
-    return (folder or cache_folder()) / f"patches-{patch_key(shape, settings, unit)}.safetensors"
+    """The file of a shape's operator in a cache; None is `acnn.cache.cache_folder()`."""
+    return entry_path("patches", patch_key(shape, settings, unit), folder)
 
 
 def sound_patches(path: Path) -> PatchOperator | None:
-    """The operator in a file; None where there is none or it is damaged, so that one made instead takes its place."""
+    """The operator of an entry; None where there is none or it is damaged, so that one made instead takes its place."""
     try:
-        return read_patches(path)
+        operator = read_patches(path)
     except InputError:
         return None
+    mark_used(path)
+    return operator
 
 
 def patch_key(shape: Shape, settings: PatchSettings, unit: float | None) -> str:

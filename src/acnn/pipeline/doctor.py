@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 import time
 from importlib import metadata
 from pathlib import Path
@@ -13,8 +12,9 @@ from typing import Any
 import numpy as np
 
 import acnn
+from acnn.cache import cache_facts, cache_folder
+from acnn.files import can_write
 from acnn.memory import machine_memory_mb, peak_memory_mb
-from acnn.patches.cache import cache_folder
 
 PACKAGES = ("numpy", "scipy", "torch", "numba", "trimesh", "matplotlib", "potpourri3d", "pygeodesic", "safetensors")
 EXTRAS = {
@@ -68,32 +68,8 @@ def problems(facts: dict[str, Any]) -> list[str]:
 
 
 def cache_state(folder: Path) -> dict[str, Any]:
-    """`folder`, number of `entries`, their size as `megabytes`, and whether it can be written (`writable`)."""
-    sizes = []
-    if folder.is_dir():
-        for path in folder.glob("*.safetensors"):
-            try:
-                sizes.append(path.stat().st_size)
-            except OSError:  # another process has just removed it
-                continue
-    return {
-        "folder": str(folder),
-        "entries": len(sizes),
-        "megabytes": round(sum(sizes) / 1e6, 1),
-        "writable": can_write(folder),
-    }
-
-
-def can_write(folder: Path) -> bool:
-    """Whether a file can be made in a folder, or where it is not there, in the nearest one above it."""
-    place = folder
-    while not place.exists() and place != place.parent:
-        place = place.parent
-    try:
-        with tempfile.TemporaryFile(dir=place):
-            return True
-    except OSError:
-        return False
+    """What `acnn.cache.cache_facts` gives, and whether it can be written (`writable`)."""
+    return cache_facts(folder) | {"writable": can_write(folder)}
 
 
 def data_state(where: str | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from acnn.array_files import full_disk
+from acnn.cache import cache_folder
 from acnn.errors import InputError
 from acnn.files import check_outputs
 from acnn.memory import peak_memory_mb
@@ -17,7 +18,7 @@ from acnn.patches import (
     check_kernels,
     write_patches,
 )
-from acnn.patches.cache import cache_folder, patches_path, sound_patches
+from acnn.patches.cache import patches_path, sound_patches
 from acnn.shapes import Shape, load
 from acnn.surface import surface_of
 from acnn.types import Progress, begin_stage

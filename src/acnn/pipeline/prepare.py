@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from acnn.array_files import full_disk
+from acnn.cache import cache_folder, mark_used
 from acnn.datasets.collection import Dataset, Sample
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
-from acnn.patches.cache import cache_folder
 from acnn.patches.settings import PatchSettings
 from acnn.pipeline.prepared import Prepared, prepare_sample
 from acnn.types import Progress
@@ -62,7 +62,7 @@ def prepare(
     - workers: 1 works in this process on all cores; more are processes of one thread each. They are started afresh, so
       a script that asks for them must guard its main part with `if __name__ == "__main__":`
     - scheduler: address of a Dask scheduler; its workers must see the dataset and the cache under the same paths
-    - cache_dir: None is `acnn.patches.cache.cache_folder()`
+    - cache_dir: None is `acnn.cache.cache_folder()`
     - progress: called with (done, in all)
 
     Returns what was prepared, in the order of the samples, and what failed: one bad shape does not stop the others.
@@ -94,6 +94,8 @@ def prepare(
                 outcome = f"{outcome.patches_path} was written elsewhere: all machines must share the cache folder."
             if isinstance(outcome, Prepared):
                 prepared[index] = outcome
+                for path in (outcome.patches_path, outcome.descriptors_path):
+                    mark_used(path)  # by this process as well, which goes on with it
             else:
                 failures[index] = Failure(tasks[index].sample.name, outcome)
             if progress:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from acnn.cache import cache_folder
 from acnn.datasets.opening import open_dataset
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
-from acnn.patches.cache import cache_folder
 from acnn.patches.settings import PatchSettings
 from acnn.pipeline.patches import parse_scales
 from acnn.pipeline.prepare import Failure, prepare

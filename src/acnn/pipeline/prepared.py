@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.array_files import map_arrays, read_arrays, write_arrays
+from acnn.cache import check_there, entry_path, mark_added, mark_used
 from acnn.datasets.collection import BarycentricTruth, Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
 from acnn.errors import InputError
@@ -51,10 +52,14 @@ class Prepared:
 
     def patches(self) -> PatchOperator:
         """The patch operator, memory-mapped; checked when it was prepared, so not again."""
+        check_there(self.patches_path)
+        mark_used(self.patches_path)
         return read_patches(self.patches_path, verify=False)
 
     def descriptors(self) -> NDArray[np.float32]:
         """(n, p) float32, memory-mapped; checked when they were prepared, so not again."""
+        check_there(self.descriptors_path)
+        mark_used(self.descriptors_path)
         arrays, _ = map_arrays(self.descriptors_path, verify=False)
         return arrays["descriptors"]
 
@@ -82,19 +87,20 @@ def prepare_sample(
     shape = example.shape
     surface: Surface | None = None
     operator_path = patches_path(shape, patches, unit, folder)
-    descriptors_path = folder / f"descriptors-{descriptor_key(shape, descriptors, unit)}.safetensors"
+    descriptors_path = entry_path("descriptors", descriptor_key(shape, descriptors, unit), folder)
     operator = sound_patches(operator_path)
     known = operator is not None
     if operator is None:
         surface = surface_of(shape, unit)
         operator = build_patches(surface, patches, threads=threads)
-        folder.mkdir(parents=True, exist_ok=True)
         write_patches(operator, operator_path)
+        mark_added(operator_path)
     if not _sound_descriptors(descriptors_path):
         known = False
         # The operator knows the unit, which spares measuring the shape again.
         surface = surface or surface_of(shape, unit or operator.unit)
         write_descriptors(descriptors_path, describe_surface(surface, descriptors, shape=shape, threads=threads))
+        mark_added(descriptors_path)
     return Prepared(
         name=sample.name,
         n=len(shape.vertices),
@@ -142,6 +148,7 @@ def _sound_descriptors(path: Path) -> bool:
         return False
     try:
         read_descriptors(path)
-        return True
     except InputError:
         return False
+    mark_used(path)
+    return True
