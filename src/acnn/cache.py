@@ -129,8 +129,9 @@ def shrink(folder: Path) -> int:
     for entry in entries:
         if size <= allowed or entry.used > recent:
             break
-        removed += _remove(entry.path)
-        size -= entry.size
+        if _remove(entry.path):
+            removed += 1
+            size -= entry.size
     return removed
 
 
@@ -142,7 +143,7 @@ def clear(folder: Path) -> int:
     int
         How many entries were removed.
     """
-    removed = sum(_remove(entry.path) for entry in _entries(folder))
+    removed = sum(1 for entry in _entries(folder) if _remove(entry.path))
     for path in _files(folder):
         with suppress(OSError):
             if _PART.fullmatch(path.name) and path.stat().st_mtime < time.time() - RECENT:
@@ -188,9 +189,9 @@ def _touch(path: Path) -> None:
         pass
 
 
-def _remove(path: Path) -> int:
+def _remove(path: Path) -> bool:
     try:
         path.unlink()
     except OSError:  # gone already, or open in another process of a system that does not allow it
-        return 0
-    return 1
+        return False
+    return True

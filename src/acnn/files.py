@@ -107,11 +107,11 @@ def check_outputs(
     given = [path for path in inputs if path is not None]
     ours = {_key(path) for path in earlier}
     for path in outputs:
-        if path.is_dir():
+        if os.path.isdir(path):
             raise InputError(f"{path}: is a folder. Give the name of a file, with its ending.")
         for other in given:
-            if _is_input(path, other) and not (other.is_dir() and _key(path) in ours):
-                where = f"lies in {other}, one of the inputs" if other.is_dir() else "is one of the inputs"
+            if _is_input(path, other) and not (os.path.isdir(other) and _key(path) in ours):
+                where = f"lies in {other}, one of the inputs" if os.path.isdir(other) else "is one of the inputs"
                 raise InputError(
                     f"{path}: {where}, which are never overwritten. Give the output another name or folder."
                 )
@@ -119,6 +119,7 @@ def check_outputs(
             raise InputError(
                 f"{path}: is there already. Give the output another name or folder, or overwrite it with --force."
             )
+        _check_name(path)
     for path in {path.parent: path for path in outputs}.values():
         _check_writable(path)
 
@@ -132,9 +133,18 @@ def can_write(folder: Path) -> bool:
         return False
 
 
+def _check_name(path: Path) -> None:
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except OSError as error:  # a name that is too long, or a folder that may not be entered
+        raise InputError(f"{path}: cannot be written ({error.strerror}). Give the output another name.") from error
+
+
 def _check_writable(path: Path) -> None:
     existing = _nearest(path.parent)
-    if not existing.is_dir():
+    if not os.path.isdir(existing):
         raise InputError(f"{path}: cannot be written, for {existing} is a file. Choose another folder.")
     if not can_write(existing):
         raise InputError(f"{path}: cannot be written, for no file can be made in {existing}. Choose another folder.")
@@ -142,22 +152,22 @@ def _check_writable(path: Path) -> None:
 
 def _nearest(folder: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
-    while not folder.exists() and folder != folder.parent:
+    while not os.path.exists(folder) and folder != folder.parent:
         folder = folder.parent
     return folder
 
 
 def _is_input(output: Path, given: Path) -> bool:
     """Whether writing an output would change an input, on file systems that ignore the case of names, too."""
-    if given.is_dir():
+    if os.path.isdir(given):
         return os.path.lexists(output) and Path(_key(output)).is_relative_to(_key(given))
-    same = output.exists() and given.exists() and os.path.samefile(output, given)
+    same = os.path.exists(output) and os.path.exists(given) and os.path.samefile(output, given)
     return same or _key(output) == _key(given)
 
 
 def _key(path: Path) -> str:
     """The same for all spellings of a path, whatever the case and the Unicode form of its letters."""
-    return unicodedata.normalize("NFC", str(path.resolve())).casefold()
+    return unicodedata.normalize("NFC", os.path.realpath(path)).casefold()
 
 
 def _synchronise(path: Path, mode: int) -> None:

@@ -126,7 +126,7 @@ def test_a_repaired_shape_replaces_the_input_only_if_asked_to(folder, capsys):
     save(loose, Path("a.ply"))
     before = contents(folder)
     assert main(["info", "a.ply", "--repair", "a.ply"]) == 2
-    assert "a.ply: is one of the inputs" in capsys.readouterr().err
+    assert "overwrite it with --force" in capsys.readouterr().err
     assert contents(folder) == before
     assert main(["info", "a.ply", "--repair", "a.ply", "--force"]) == 0
     assert len(load("a.ply", repair=False).vertices) == len(bumpy(1).vertices)
@@ -201,3 +201,8 @@ def test_a_place_that_cannot_be_written_is_noticed_before_the_work(folder, out, 
     for command in commands:
         assert main(command) == 2, command
         assert "cannot be written" in capsys.readouterr().err, command
+
+
+def test_a_name_that_is_too_long_is_noticed_before_the_work(folder, no_work, capsys):
+    assert main(["patches", "a.ply", "--out", 300 * "o"]) == 2
+    assert "cannot be written" in capsys.readouterr().err

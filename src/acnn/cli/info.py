@@ -26,7 +26,7 @@ def info(
 
     insisted: Literal["mesh", "cloud"] | None = kind  # type: ignore[assignment]  # load checks it
     if repair is not None:
-        check_outputs([repair], inputs=() if force else [shape], force=force)
+        check_outputs([repair], force=force)
     loaded = load(shape, kind=insisted, repair=repair is not None)
     facts = describe_shape(loaded)
     if repair is not None:
