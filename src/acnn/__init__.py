@@ -25,6 +25,7 @@ _WHERE = {
     "carry_texture": "acnn.correspondence",
     "describe": "acnn.shapes",
     "evaluate_run": "acnn.pipeline.evaluate_run",
+    "from_arrays": "acnn.shapes",
     "load": "acnn.shapes",
     "match_files": "acnn.pipeline.match_files",
     "match_pair": "acnn.pipeline.match",
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
     from acnn.pipeline.match_files import match_files
     from acnn.pipeline.run import open_run
     from acnn.pipeline.train_run import train_run
-    from acnn.shapes import Mesh, PointCloud, describe, load, save
+    from acnn.shapes import Mesh, PointCloud, describe, from_arrays, load, save
     from acnn.surface import surface_of
     from acnn.training import preset_config
     from acnn.viewer import render

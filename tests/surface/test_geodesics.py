@@ -7,6 +7,17 @@ from acnn.shapes import Mesh, PointCloud
 from acnn.surface import GeodesicSolver, geodesic_diameter, geodesics_from, surface_of
 
 
+def test_a_surface_is_its_own_surface_in_any_unit() -> None:
+    for shape in (bumpy(2), PointCloud(bumpy(2).vertices)):
+        surface = surface_of(shape)
+        assert surface_of(surface) is surface
+        assert surface_of(surface, surface.unit) is surface
+        other, wanted = surface_of(surface, 0.3), surface_of(shape, 0.3)
+        assert (other.unit, other.is_cloud) == (wanted.unit, wanted.is_cloud)
+        np.testing.assert_allclose(other.vertices, wanted.vertices, atol=1e-12)
+        np.testing.assert_allclose(other.vertex_areas, wanted.vertex_areas)
+
+
 @pytest.mark.parametrize(("method", "worst"), [("graph", 0.06), ("exact", 0.005)])
 def test_distances_on_the_sphere_are_angles(method, worst):
     mesh = sphere(4)

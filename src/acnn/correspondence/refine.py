@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from acnn.arguments import check_arguments
 from acnn.correspondence.basis import SpectralBasis, basis_of
 from acnn.correspondence.functional_map import confident_vertices, functional_map_from_pairs, spectral_icp
 from acnn.correspondence.guided_zoomout import guided_zoomout
@@ -44,6 +45,7 @@ class Refined:
     facts: dict[str, Any]
 
 
+@check_arguments
 def refine(
     matches: SoftMap | ArrayLike,
     query: Surface,

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray, Mesh, Shape
 from acnn.shapes.topology import groups
@@ -47,6 +48,7 @@ class MovedFaces:
         return asdict(self)
 
 
+@check_arguments
 def carry_shape(query: Shape, reference: Mesh, places: SurfacePoints, *, smoothing: float | None = None) -> FloatArray:
     """(m, 3) where the reference's vertices are on the query's surface.
 

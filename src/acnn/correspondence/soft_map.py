@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import IntArray
 
@@ -124,6 +125,7 @@ def soft_map_from_features(features: Any, weight: Any, bias: Any = None, k: int 
     return soft_map_from_logits(blocks(), k)
 
 
+@check_arguments
 def soft_map_from_point_map(
     query_to_reference: ArrayLike, reference_size: int, confidence: ArrayLike | None = None
 ) -> SoftMap:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray, Mesh, Texture
 from acnn.surface.closest_points import ClosestPoints, SurfacePoints
@@ -25,6 +26,7 @@ _LOOKED_AT = np.array(
 ) / np.array([[3], [10], [10], [10], [12], [12], [12]])
 
 
+@check_arguments
 def carry_texture(query: Mesh, reference: Mesh, places: SurfacePoints) -> tuple[Texture, int]:
     """The reference's texture on the query.
 

@@ -13,6 +13,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import Mesh
 
@@ -63,6 +64,7 @@ def builtin_humans() -> Humans:
     return humans
 
 
+@check_arguments
 def builtin_human(subject: int = 0, pose: int = 0) -> Mesh:
     """One built-in human; pose counts within the person's own poses, and pose 0 of subject 0 stands upright.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.datasets.builtin import builtin_humans
 from acnn.datasets.collection import Dataset, Example, Sample, Split
 from acnn.errors import InputError
@@ -28,6 +29,7 @@ class BuiltinHuman:
         return Example(mesh, np.arange(len(mesh.vertices), dtype=np.int32))
 
 
+@check_arguments
 def open_dataset(where: str | os.PathLike[str]) -> Dataset:
     """Open a dataset.
 

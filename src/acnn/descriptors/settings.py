@@ -122,7 +122,7 @@ def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
 
     Raises InputError where the shape came from no file, or NAME.npy is missing or does not fit.
     """
-    if shape is None or shape.source is None:
+    if shape is None or shape.source is None or not shape.source.path:
         raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
     path = Path(shape.source.path).with_suffix(".npy")
     expected = len(shape.source.from_file)

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import Surface
@@ -23,6 +24,7 @@ SHOT_LENGTH = 544
 CHUNK = 256
 
 
+@check_arguments
 def shot(
     surface: Surface,
     radius: float = 12.0,

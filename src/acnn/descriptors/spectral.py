@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import Surface
@@ -100,6 +101,7 @@ def wks(
     return functions[:, moving] ** 2 @ (weights / weights.sum(axis=0))
 
 
+@check_arguments
 def hks_of(
     surface: Surface, count: int = 100, *, pairs: int = 100, times: ArrayLike | None = None, scaled: bool = False
 ) -> FloatArray:
@@ -107,6 +109,7 @@ def hks_of(
     return hks(*_eigenpairs(surface, pairs), count, times=times, scaled=scaled)
 
 
+@check_arguments
 def wks_of(
     surface: Surface,
     count: int = 100,

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.network.patch_functions import (
     convolve_narrow,
@@ -50,6 +51,7 @@ class IntrinsicConv(nn.Module):
     - result: (n, out_features) in the type of f; sums are in float32, or in float64 where f is
     """
 
+    @check_arguments
     def __init__(
         self,
         in_features: int,
@@ -82,6 +84,7 @@ class IntrinsicConv(nn.Module):
         if self.bias is not None:
             nn.init.zeros_(self.bias)
 
+    @check_arguments
     def forward(self, f: torch.Tensor, patches: Patches) -> torch.Tensor:
         """(n, in_features) to (n, out_features). Raises InputError where shapes do not fit."""
         self._check(f, patches)

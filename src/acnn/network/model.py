@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.network.architecture import Architecture, LayerSpec
 from acnn.network.layers import FC, IC, BatchNorm, Dropout, Residual, apply_layers, takes_patches
@@ -34,6 +35,7 @@ class AcnnModel(nn.Module):
     input_mean: torch.Tensor
     input_std: torch.Tensor
 
+    @check_arguments
     def __init__(
         self,
         architecture: Architecture | str,
@@ -86,6 +88,7 @@ class AcnnModel(nn.Module):
         state.pop("classifier.coefficients", None)
         return state | {"classifier.weight": self.classifier.whole_weight().detach()}
 
+    @check_arguments
     def forward(self, f: torch.Tensor, patches: Patches, rows: torch.Tensor | None = None) -> torch.Tensor:
         """Logits (n, classes), or (r, classes) of the vertices `rows` (r,) alone.
 

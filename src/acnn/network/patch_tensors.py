@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.network.narrow_products import StoredRows
 from acnn.patches.operator import PatchOperator
@@ -40,6 +41,7 @@ class Patches:
     vertex_areas: torch.Tensor
 
     @classmethod
+    @check_arguments
     def of(cls, operator: PatchOperator) -> Patches:
         """The patches of an operator, on the CPU and without copying.
 

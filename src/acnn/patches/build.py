@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.arguments import check_arguments
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import SUFFICIENT, WIDE, PatchSettings
 from acnn.shapes.shape import FloatArray, IntArray, Shape
@@ -41,6 +42,7 @@ class HeatKernels(Protocol):
         """Rows of every kernel, ordered by angle, then scale, then vertex."""
 
 
+@check_arguments
 def build_patches(
     shape: Shape | Surface,
     settings: PatchSettings = DEFAULT,
@@ -59,7 +61,7 @@ def build_patches(
     - progress: called with (done, in all)
     """
     began = time.perf_counter()
-    surface = shape if isinstance(shape, Surface) else surface_of(shape, unit)
+    surface = surface_of(shape, unit)
     frames = principal_frames(surface, settings.smoothing)
     n = len(surface.vertices)
     start: NDArray[np.int64] = np.zeros(1, dtype=np.int64)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.array_files import map_arrays, write_arrays
 from acnn.cache import entry_path, mark_added, mark_used
 from acnn.errors import InputError
@@ -31,6 +33,7 @@ CLOUD_VERSION = 2
 _ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")
 
 
+@check_arguments
 def cached_patches(
     shape: Shape,
     settings: PatchSettings = DEFAULT,
@@ -96,7 +99,8 @@ def write_patches(operator: PatchOperator, path: Path) -> None:
     write_arrays(path, {name: getattr(operator, name) for name in _ARRAYS}, about)
 
 
-def read_patches(path: Path, *, verify: bool = True) -> PatchOperator:
+@check_arguments
+def read_patches(path: str | os.PathLike[str], *, verify: bool = True) -> PatchOperator:
     """Open an operator's file; its arrays stay on disk and are read as they are used.
 
     Parameters
@@ -105,6 +109,7 @@ def read_patches(path: Path, *, verify: bool = True) -> PatchOperator:
 
     Raises InputError where the file is missing, cut short, altered or of another version.
     """
+    path = Path(path)
     arrays, about = map_arrays(path, verify=verify)
     if about.get("version") != VERSION or sorted(arrays) != sorted(_ARRAYS):
         raise InputError(f"{path}: not a patch operator of this version. Delete it; it will be made again when needed.")

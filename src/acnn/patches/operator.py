@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
 from acnn.shapes.shape import FloatArray, IntArray
@@ -66,6 +67,7 @@ class PatchOperator:
         s = self.settings
         return f"PatchOperator({self.n} vertices, {s.angles} angles, scales {s.scales}, {len(self.values)} entries)"
 
+    @check_arguments
     def matrix(self, angle: int, scale: int) -> sp.csr_array:
         """(n, n) sparse float32 matrix of one angle and one narrow scale (its position among all scales)."""
         import scipy.sparse as sp

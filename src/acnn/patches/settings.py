@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
 
+from acnn.arguments import check_fields
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import REFERENCE_LENGTH
@@ -52,6 +54,9 @@ class PatchSettings:
     smoothing: float = 3.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
+        if not all(isinstance(t, Real) for t in self.scales):
+            raise TypeError(f"PatchSettings: scales must be numbers, not {self.scales}")
         object.__setattr__(self, "scales", tuple(float(t) for t in self.scales))
         if not 1 <= self.angles <= 360:
             raise InputError(f"{self.angles} angles: between 1 and 360 make sense.")

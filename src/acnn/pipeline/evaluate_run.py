@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.correspondence import SoftMap, basis_of, refine
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method
 from acnn.datasets import open_dataset
@@ -52,6 +53,7 @@ class Matched:
     refined_symmetric: ShapeEvaluation | None = None
 
 
+@check_arguments
 def evaluate_run(
     run: Run | Path | str,
     data: str | Path | Dataset | None = None,

@@ -165,7 +165,7 @@ def _check_shapes(path: Path, name: str, arrays: dict[str, NDArray[Any]], a: Sha
     for shape, label, record in ((a, "A (--to)", records[0]), (b, "B (--from)", records[1])):
         if record is None or _is(shape, record):
             continue
-        what = "a shape" if shape.source is None else Path(shape.source.path).name
+        what = "a shape" if shape.source is None else shape.source.name
         if not _same_counts(fingerprint(shape), record):
             raise InputError(
                 f"{path}: was not made of {what}, which is given as {label} ({_counts(fingerprint(shape))}), but of "

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.correspondence import SoftMap, basis_of, reference_to_target_from, refine
 from acnn.correspondence.distortion import vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, suitable_method
@@ -93,6 +94,7 @@ class PairMatch:
         return subvertex_map(self.a_to_b, self.a, self.b)
 
 
+@check_arguments
 def match_shape(
     shape: Shape,
     run: Run,
@@ -133,10 +135,11 @@ def match_shape(
     return ShapeMatch(shape, surface, soft, matched, soft.mass_near(matched, reference.vertices, NEAR), refined.facts)
 
 
+@check_arguments
 def match_pair(
     a: Shape,
     b: Shape,
-    model: Run | Path | str | None = HUMANS,
+    model: Run | str | os.PathLike[str] | None = HUMANS,
     *,
     refinement: str = "auto",
     unit: float | None = None,
@@ -161,7 +164,7 @@ def match_pair(
       `refinement`, and `descriptors` where they are tried
     """
     method = known_method(refinement)
-    run = open_run(model) if isinstance(model, Path | str) else model
+    run = model if model is None or isinstance(model, Run) else open_run(model)
     learned = run.facts.get("unit") if run is not None else None
     there = surface_of(b, learned)
     if unit is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.arguments import check_arguments
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.errors import InputError
 from acnn.files import check_outputs, write_whole
@@ -54,11 +56,12 @@ class FileMatch:
     facts: dict[str, Any]
 
 
+@check_arguments
 def match_files(
-    a: Path,
-    b: Path | None,
-    model: Run | Path | str | None,
-    out: Path,
+    a: str | os.PathLike[str],
+    b: str | os.PathLike[str] | None,
+    model: Run | str | os.PathLike[str] | None,
+    out: str | os.PathLike[str],
     *,
     refinement: str = "auto",
     unit: float | None = None,
@@ -87,6 +90,7 @@ def match_files(
     Raises InputError, before any work, where a file of the result cannot be written or must not be overwritten, or the
     target of `barycentric` is a cloud.
     """
+    a, b, out = Path(a), None if b is None else Path(b), Path(out)
     begin_stage(progress, "reading")
     shape = load(a)
     target = load(b) if b is not None else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+from acnn.arguments import check_arguments
 from acnn.array_files import read_arrays, write_arrays
 from acnn.correspondence import SoftMap, soft_map_from_features
 from acnn.datasets.collection import Dataset
@@ -140,7 +142,8 @@ def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str
     write_whole(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
 
 
-def open_run(folder: Path | str) -> Run:
+@check_arguments
+def open_run(folder: str | os.PathLike[str]) -> Run:
     """Open a run's folder, or a network of the package by its name (`humans`).
 
     Raises InputError with what is missing.

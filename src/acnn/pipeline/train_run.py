@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.datasets import open_dataset
 from acnn.datasets.collection import Dataset
 from acnn.datasets.copies import with_copies
@@ -24,9 +26,10 @@ from acnn.training.loop import Report, train
 from acnn.types import Progress, begin_stage
 
 
+@check_arguments
 def train_run(
-    data: str | Path | Dataset,
-    out: Path,
+    data: str | os.PathLike[str] | Dataset,
+    out: str | os.PathLike[str],
     config: RunConfig,
     *,
     train_list: str | None = None,
@@ -53,6 +56,7 @@ def train_run(
 
     Returns the facts of the run, and the shapes that failed to be prepared.
     """
+    out = Path(out)
     if (out / "run.json").exists() and not resume:
         raise InputError(f"{out}: there is a run already. Go on with --resume, or train into another folder.")
     files = [out / name for name in FILES]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,24 @@ from acnn.shapes.weld import same_place
 SPAN = 1e100  # lengths outside 1 / SPAN .. SPAN overflow when squared
 
 
+def checked_shape(raw: RawShape, path: str, kind: Literal["mesh", "cloud"] | None, repair: bool) -> Mesh | PointCloud:
+    """The shape that a file or arrays hold, repaired where `repair` says so.
+
+    - path: the file, or empty
+    - kind: None takes a mesh where there are faces
+
+    Raises FormatError where it cannot be used.
+    """
+    # What overflows in damaged numbers ends up infinite and is rejected below.
+    with np.errstate(all="ignore"):
+        check_indices(raw)
+        if len(raw.sizes) == 0 and kind == "mesh":
+            raise FormatError("it holds points but no faces. Load it as a cloud, or export the surface")
+        if len(raw.sizes) and kind != "cloud":
+            return checked_mesh(raw, path, repair)
+        return checked_cloud(raw, path, repair)
+
+
 def check_indices(raw: RawShape) -> None:
     """Raise FormatError where there are no vertices, or where a face uses one that is not there."""
     n = len(raw.vertices)
@@ -28,8 +46,8 @@ def check_indices(raw: RawShape) -> None:
     if len(outside):
         face = int(np.searchsorted(np.cumsum(raw.sizes), outside[0], side="right"))
         raise FormatError(
-            f"face {face} uses vertex {int(raw.corners[outside[0]])}, but the file has {n} vertices (numbered from 0); "
-            f"{len(outside)} face corners are wrong like that. The file is damaged or was cut: export it again"
+            f"face {face} uses vertex {int(raw.corners[outside[0]])}, but the {raw.origin} has {n} vertices (numbered "
+            f"from 0); {len(outside)} face corners are wrong like that"
         )
     if raw.uv is not None and raw.uv_corners is not None and not np.isfinite(raw.uv).all():
         bad = int((~np.isfinite(raw.uv).all(axis=1)).sum())
@@ -37,7 +55,7 @@ def check_indices(raw: RawShape) -> None:
         raw.uv = np.nan_to_num(raw.uv, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def checked_mesh(raw: RawShape, path: Path, repair: bool) -> Mesh:
+def checked_mesh(raw: RawShape, path: str, repair: bool) -> Mesh:
     """The mesh of a file, mended where `repair` says so; raises FormatError where it cannot be used."""
     few = raw.sizes < 3
     if few.any():
@@ -53,8 +71,7 @@ def checked_mesh(raw: RawShape, path: Path, repair: bool) -> Mesh:
     if len(bad):
         raise FormatError(
             f"{len(bad)} vertices of faces are not finite (first: vertex {int(bad[0])}, "
-            f"{raw.vertices[bad[0]].tolist()}). "
-            "Remove them and their faces, or export it again"
+            f"{raw.vertices[bad[0]].tolist()}). Remove them and their faces"
         )
     if not finite.all():
         count = int((~finite).sum())
@@ -92,11 +109,11 @@ def checked_mesh(raw: RawShape, path: Path, repair: bool) -> Mesh:
                 )
             )
     texture = None if mended.uv_faces is None or raw.uv is None else _texture(raw, mended.uv_faces)
-    source = Source(str(path), _int32(mended.from_file), _int32(mended.to_file), tuple(findings + mended.findings))
+    source = Source(path, _int32(mended.from_file), _int32(mended.to_file), tuple(findings + mended.findings))
     return Mesh(np.ascontiguousarray(raw.vertices[mended.to_file]), _int32(mended.faces), colors, texture, source)
 
 
-def checked_cloud(raw: RawShape, path: Path, repair: bool) -> PointCloud:
+def checked_cloud(raw: RawShape, path: str, repair: bool) -> PointCloud:
     """The points of a file, finite and each once where `repair` says so; raises FormatError where there are none."""
     n = len(raw.vertices)
     findings = list(raw.findings)
@@ -135,7 +152,7 @@ def checked_cloud(raw: RawShape, path: Path, repair: bool) -> PointCloud:
         np.ascontiguousarray(raw.vertices[kept]),
         None if normals is None else normals[kept],
         None if raw.colors is None else raw.colors[kept],
-        Source(str(path), _int32(here[label]), _int32(kept), tuple(findings)),
+        Source(path, _int32(here[label]), _int32(kept), tuple(findings)),
     )
 
 
@@ -148,7 +165,7 @@ def _finite(raw: RawShape, used: np.ndarray) -> np.ndarray:
     largest, extent = float(np.abs(points).max()), float(np.ptp(points, axis=0).max())
     if largest > SPAN:
         vertex = int(np.flatnonzero(finite & used)[np.abs(points).max(axis=1).argmax()])
-        raise FormatError(f"vertex {vertex} has a coordinate of {largest:.1e}: the file is damaged. Export it again")
+        raise FormatError(f"vertex {vertex} has a coordinate of {largest:.1e}, which cannot be computed with")
     if extent < 1 / SPAN:
         raise FormatError("all its vertices lie in one place, so it has no area")
     return finite
@@ -173,10 +190,10 @@ def _triangles(raw: RawShape, kept: np.ndarray) -> tuple[np.ndarray, NDArray | N
     return corners[triangles], uv_faces, np.flatnonzero(kept)[owner]
 
 
-def _as_read(raw: RawShape, path: Path, faces: np.ndarray, uv_faces: NDArray | None, findings: list[Finding]) -> Mesh:
+def _as_read(raw: RawShape, path: str, faces: np.ndarray, uv_faces: NDArray | None, findings: list[Finding]) -> Mesh:
     own = np.arange(len(raw.vertices), dtype=np.int32)
     texture = None if uv_faces is None or raw.uv is None else _texture(raw, uv_faces)
-    return Mesh(raw.vertices, _int32(faces), raw.colors, texture, Source(str(path), own, own, tuple(findings)))
+    return Mesh(raw.vertices, _int32(faces), raw.colors, texture, Source(path, own, own, tuple(findings)))
 
 
 def _texture(raw: RawShape, uv_faces: np.ndarray) -> Texture:

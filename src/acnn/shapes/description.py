@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.shapes.shape import Mesh, PointCloud
 from acnn.shapes.topology import (
     Edges,
@@ -22,6 +23,7 @@ from acnn.shapes.triangles import corner_columns, cross, dot, minus
 LOOPS_SHOWN = 100
 
 
+@check_arguments
 def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
     """Facts about a shape, ready for JSON.
 
@@ -52,7 +54,7 @@ def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
     else:
         facts["has_normals"] = shape.normals is not None
     source = shape.source
-    facts["path"] = None if source is None else source.path
+    facts["path"] = None if source is None else source.path or None
     facts["vertices_in_file"] = None if source is None else len(source.from_file)
     facts["findings"] = (
         []

@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.input_files import read_bytes
 from acnn.shapes.formats.raw import FormatError, RawShape
@@ -17,6 +18,7 @@ from acnn.shapes.formats.sniff import NAMES, SUFFIXES, foreign, format_by_conten
 from acnn.shapes.shape import Finding, Mesh, PointCloud
 
 
+@check_arguments
 def load(
     path: str | os.PathLike[str], *, kind: Literal["mesh", "cloud"] | None = None, repair: bool = True
 ) -> Mesh | PointCloud:
@@ -39,16 +41,11 @@ def load(
         # What overflows in a damaged file ends up infinite and is rejected below.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from acnn.shapes.checking import check_indices, checked_cloud, checked_mesh
+            from acnn.shapes.checking import checked_shape
 
             raw = _read(data, path)
             del data
-            check_indices(raw)
-            if len(raw.sizes) == 0 and kind == "mesh":
-                raise FormatError("it holds points but no faces. Load it as a cloud, or export the surface")
-            if len(raw.sizes) and kind != "cloud":
-                return checked_mesh(raw, path, repair)
-            return checked_cloud(raw, path, repair)
+            return checked_shape(raw, str(path), kind, repair)
     except FormatError as error:
         raise InputError(f"{path.name}: {str(error).rstrip('.')}.{_advice(str(error))}") from error
     except MemoryError as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.files import write_whole
 from acnn.shapes.formats.files import encode_png
@@ -26,6 +27,7 @@ HOLDS = {
 }
 
 
+@check_arguments
 def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Write a shape in the format its name asks for.
 

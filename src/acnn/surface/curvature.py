@@ -19,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import splu
 
+from acnn.arguments import check_arguments
 from acnn.shapes.shape import FloatArray
 from acnn.surface.edges import edges_with_faces
 from acnn.surface.laplacian import stiffness
@@ -28,6 +29,7 @@ SMOOTHING = 3.0
 """Default radius, in run units, over which curvature is averaged (standard deviation of the averaging kernel)."""
 
 
+@check_arguments
 def principal_frames(surface: Surface, smoothing: float = SMOOTHING) -> FloatArray:
     """Directions of principal curvature on every face.
 

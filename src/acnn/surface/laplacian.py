@@ -22,6 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
+from acnn.arguments import check_arguments
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.surface import Surface
 
@@ -50,6 +51,7 @@ class StiffnessParts:
         return assemble(self.faces, self.mix(alpha, theta), self.vertices)
 
 
+@check_arguments
 def stiffness(surface: Surface, tensors: FloatArray | None = None) -> sp.csr_array:
     """(n, n) stiffness matrix for any symmetric conductivity.
 

@@ -8,11 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, LinearOperator, SuperLU, eigsh, splu
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.shapes.topology import groups
 
 
+@check_arguments
 def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
     """Smallest k eigenvalues and their eigenfunctions, orthonormal with respect to the mass.
 

@@ -7,11 +7,12 @@ beyond takes a `Surface`, so that meshes and clouds share one path.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud, Shape
 from acnn.shapes.shape import FloatArray, IntArray
@@ -71,11 +72,13 @@ class Surface:
         return float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean())
 
 
-def surface_of(shape: Shape, unit: float | None = None) -> Surface:
+@check_arguments
+def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
     """Turn a mesh or a cloud into the triangles that operators work on, in run units.
 
     Parameters
-    - shape: a mesh whose every vertex belongs to a face, or a cloud (both as `load` returns them)
+    - shape: a mesh whose every vertex belongs to a face, or a cloud (both as `load` returns them). A surface is
+      returned as it is, scaled where another unit is given
     - unit: length of one run unit in the shape's coordinates. None takes the geodesic diameter of the shape's largest
       component divided by 200. A part or a scan of known scale is given the reference's unit instead.
 
@@ -85,6 +88,10 @@ def surface_of(shape: Shape, unit: float | None = None) -> Surface:
 
     if unit is not None and not (np.isfinite(unit) and unit > 0):
         raise InputError(f"The unit of length must be a positive number, not {unit}.")
+    if isinstance(shape, Surface):
+        if unit is None or unit == shape.unit:
+            return shape
+        return replace(shape, vertices=shape.vertices * (shape.unit / unit), unit=float(unit))
     # Coordinates far from the origin or far from 1 would cost digits in everything after this.
     centre = shape.vertices.mean(axis=0)
     extent = float(np.abs(shape.vertices - centre).max())

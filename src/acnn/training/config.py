@@ -8,6 +8,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
+from acnn.arguments import check_arguments
 from acnn.datasets.copies import CopySettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
@@ -170,6 +171,7 @@ def presets() -> list[str]:
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
+@check_arguments
 def preset_config(name: str) -> RunConfig:
     """The preset of a name, or the configuration in a file of that name."""
     if name not in presets():

@@ -160,7 +160,7 @@ def _made_of(shape: Shape, surface: Surface) -> str:
 
 
 def _name(shape: Shape, otherwise: str) -> str:
-    return otherwise if shape.source is None else Path(shape.source.path).name
+    return otherwise if shape.source is None or not shape.source.path else shape.source.name
 
 
 def _sentence(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.files import write_whole
 from acnn.shapes.shape import PointCloud, Shape
@@ -36,6 +37,7 @@ _LAMPS = ((-0.45, 0.65, 0.70, 0.72, 0.25), (0.85, 0.10, 0.45, 0.20, 0.50), (0.10
 _SKY = (0.20, 0.40)
 
 
+@check_arguments
 def render(
     shape: Shape,
     *,

@@ -27,6 +27,7 @@ class RawShape:
     - normals: (n, 3), or None
     - image: (height, width, 3 or 4) uint8, or None
     - soup: True where the format cannot share vertices between faces
+    - origin: what holds it, in messages: `file` or `array`
     - findings: what the reader noticed
     """
 
@@ -39,6 +40,7 @@ class RawShape:
     normals: NDArray[np.float64] | None = None
     image: NDArray[np.uint8] | None = None
     soup: bool = False
+    origin: str = "file"
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, kind: str, count: int, text: str) -> None:

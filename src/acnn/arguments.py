@@ -1,0 +1,143 @@
+"""Types of the arguments of public functions, checked by their annotations before any work."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import types
+from collections.abc import Callable, Iterator, Mapping
+from numbers import Integral, Real
+from pathlib import PurePath
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_ARRAYS = ("ndarray", "memmap", "list", "tuple", "Tensor", "Trimesh", "PointCloud")
+_REMEDIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("Mesh", ("Surface",), "give the shape that the surface was made of"),
+    ("Mesh", ("str",), "read it with acnn.load"),
+    ("Mesh", _ARRAYS, "make one with acnn.from_arrays"),
+    ("Surface", ("Mesh", "PointCloud"), "make one with acnn.surface_of"),
+    ("Surface", _ARRAYS, "make a shape with acnn.from_arrays, and its surface with acnn.surface_of"),
+    ("Run", ("str",), "open it with acnn.open_run"),
+    ("Patches", ("PatchOperator",), "make them with acnn.Patches.of"),
+    ("Tensor", ("ndarray", "memmap"), "make one with torch.from_numpy"),
+    ("RunConfig", ("str",), "make one with acnn.preset_config"),
+)
+"""What is needed, what was given instead, and how to get from one to the other."""
+
+
+def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function raise TypeError for arguments that are not of the annotated types.
+
+    Whole numbers pass as numbers, and NumPy's numbers as Python's. The contents of lists, arrays and the like are not
+    looked at: a function checks for itself what it can compute with.
+
+    Parameters
+    ----------
+    function
+        With annotations that can be resolved in its module.
+
+    Returns
+    -------
+    Callable
+        The same function. Its TypeError names the function, the argument, what is needed and what was given.
+    """
+    signature = inspect.signature(function)
+
+    @functools.cache
+    def hints() -> dict[str, Any]:
+        # Not that of the result, whose type may be known to type checkers only.
+        annotations = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+        return get_type_hints(types.SimpleNamespace(__annotations__=annotations), function.__globals__)
+
+    @functools.wraps(function)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError:
+            given = {}  # too few arguments, or too many: the call itself reports it best
+        _check(function.__qualname__.removesuffix(".__init__"), given, hints())
+        return function(*args, **kwargs)
+
+    return checked
+
+
+def check_fields(record: Any) -> None:
+    """Raise TypeError where a field of a dataclass is not of the annotated type; for `__post_init__`."""
+    kind = type(record)
+    _check(kind.__name__, vars(record), get_type_hints(kind))
+
+
+def _check(where: str, values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        hint = hints.get(name, Any)
+        if not _fits(value, hint):
+            raise TypeError(_message(where, name, hint, value))
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, inner) for inner in _choices(hint))
+    if hint is np.ndarray:
+        return isinstance(value, list | tuple | Real) or hasattr(value, "__array__")
+    if origin is Literal:
+        return isinstance(value, tuple({type(choice) for choice in get_args(hint)}))
+    if hint is None or hint is type(None):
+        return value is None
+    if hint is float or hint is int:
+        return isinstance(value, Real if hint is float else Integral) and not isinstance(value, bool | np.bool_)
+    if hint is bool:
+        return isinstance(value, bool | np.bool_)
+    kind = hint if origin is None else origin
+    if kind is tuple:
+        return isinstance(value, tuple | list)
+    return not isinstance(kind, type) or kind is np.ndarray or isinstance(value, kind)
+
+
+def _message(where: str, name: str, hint: Any, value: Any) -> str:
+    wanted = list(dict.fromkeys(_names(hint)))
+    listed = wanted[0] if len(wanted) == 1 else f"{', '.join(wanted[:-1])} or {wanted[-1]}"
+    article = "" if listed[0].islower() or listed == "None" else "an " if listed[0] in "AEIO" else "a "  # of classes
+    given = "str" if isinstance(value, PurePath) else type(value).__name__
+    for needed, instead, remedy in _REMEDIES:
+        if needed in wanted and given in instead:
+            return f"{where}: {name} must be {article}{listed}, not {type(value).__name__}; {remedy}"
+    return f"{where}: {name} must be {article}{listed}, not {type(value).__name__}"
+
+
+def _choices(hint: Any) -> list[Any]:
+    """The types that a union allows, with a plain array for the many that make up NumPy's ArrayLike."""
+    choices = list(get_args(hint))
+    arrays = set(get_args(ArrayLike))
+    if not arrays or not arrays <= set(choices):
+        return choices
+    return [choice for choice in choices if choice not in arrays] + [np.ndarray]
+
+
+def _names(hint: Any) -> Iterator[str]:
+    """Names of the types that an annotation allows."""
+    origin = get_origin(hint)
+    if origin in (Union, types.UnionType):
+        for inner in _choices(hint):
+            yield from _names(inner)
+    elif origin is Literal:
+        yield "one of " + ", ".join(map(repr, get_args(hint)))
+    elif hint is None or hint is type(None):
+        yield "None"
+    elif (origin or hint) is os.PathLike:
+        yield "a path"
+    elif (origin or hint) is Callable:
+        yield "a function"
+    else:
+        words = {float: "a number", int: "a whole number", bool: "a boolean", str: "a string", np.ndarray: "an array"}
+        kind = origin or hint
+        yield words.get(kind, kind.__name__ if isinstance(kind, type) else str(kind))

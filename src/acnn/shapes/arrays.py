@@ -1,0 +1,203 @@
+"""A checked shape from arrays: what `load` does for files, for the arrays, tensors and meshes of other libraries."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.arguments import check_arguments
+from acnn.errors import InputError
+from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
+from acnn.shapes.shape import Mesh, PointCloud
+
+
+@check_arguments
+def from_arrays(
+    vertices: Any,
+    faces: Any = None,
+    *,
+    colors: Any = None,
+    normals: Any = None,
+    uv: Any = None,
+    uv_faces: Any = None,
+    image: Any = None,
+    repair: bool = True,
+) -> Mesh | PointCloud:
+    """Make a mesh of vertices and faces, or a point cloud of vertices alone, checked and repaired as `load` does.
+
+    Arrays are NumPy arrays, lists or torch tensors, and are copied.
+
+    Parameters
+    ----------
+    vertices
+        (n, 3) coordinates; or a `trimesh.Trimesh` or `trimesh.PointCloud` alone, whose faces, colours and texture are
+        taken as well.
+    faces
+        (m, 3) vertices of each triangle from 0, or (m, k) of each polygon with k corners; None for a point cloud.
+    colors
+        (n, 3) or (n, 4) colours of the vertices, in 0..255 or 0..1.
+    normals
+        (n, 3) outward normals of a point cloud, of any length but 0.
+    uv
+        (n, 2) texture coordinates of the vertices, v upwards; (j, 2) with `uv_faces`.
+    uv_faces
+        Of the shape of `faces`: the row of `uv` for each corner, so that seams need no doubled vertices.
+    image
+        (height, width, 3 or 4) uint8, wrapped onto the mesh by `uv`.
+    repair
+        False leaves vertices and faces as they are (polygons are still split into triangles) and lists in the findings
+        what repair would do.
+
+    Returns
+    -------
+    Mesh or PointCloud
+        Its `source` relates its vertices to the rows of `vertices` (`source.from_file`, `source.to_file`) and lists
+        every finding.
+
+    Raises
+    ------
+    TypeError
+        Where an argument is none of the above.
+    InputError
+        Where the arrays do not fit together, with what is wrong and where.
+
+    Examples
+    --------
+    >>> shape = from_arrays([[0, 0, 0], [1, 0, 0], [0, 1, 0], [9, 9, 9]], [[0, 1, 2]])
+    >>> shape
+    Mesh(3 vertices, 1 faces)
+    >>> shape.source.from_file.tolist()
+    [0, 1, 2, -1]
+    """
+    given = {"colors": colors, "normals": normals, "uv": uv, "uv_faces": uv_faces, "image": image}
+    if _is_of("trimesh", vertices):
+        extra = [name for name, value in (("faces", faces), *given.items()) if value is not None]
+        if extra:
+            raise TypeError(f"from_arrays: a trimesh object is given alone, without {', '.join(extra)}")
+        vertices, faces, given = _parts_of_trimesh(vertices)
+    raw = RawShape(_table("vertices", vertices, (3,)), origin="array")
+    n = len(raw.vertices)
+    if faces is not None:
+        corners = _whole("faces", faces)
+        raw.corners, raw.sizes = corners.reshape(-1), np.full(len(corners), corners.shape[1], np.int64)
+        _texture(raw, corners.shape, given["uv"], given["uv_faces"], given["image"])
+    elif unused := [name for name in ("uv", "uv_faces", "image") if given[name] is not None]:
+        raise InputError(f"arrays: {', '.join(unused)} without faces: a point cloud has no texture.")
+    if given["normals"] is not None:
+        if faces is not None:
+            raise InputError("arrays: normals are for point clouds; those of a mesh follow from its faces.")
+        raw.normals = _table("normals", given["normals"], (3,), n)
+    if given["colors"] is not None:
+        raw.colors = colors_from(_real("colors", given["colors"], (3, 4), n))
+    try:
+        from acnn.shapes.checking import checked_shape
+
+        return checked_shape(raw, "", None, repair)
+    except FormatError as error:
+        raise InputError(f"arrays: {str(error).rstrip('.')}.") from error
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    """A copy of what can be taken for an array."""
+    if _is_of("torch", value):
+        tensor = value.detach().cpu()
+        # NumPy does not know all of torch's types of fractions.
+        return (tensor.double() if tensor.is_floating_point() else tensor).numpy().copy()
+    if not isinstance(value, np.ndarray | list | tuple):
+        given = "a shape already" if isinstance(value, Mesh | PointCloud) else type(value).__name__
+        remedy = "; acnn.load reads files" if isinstance(value, str) or hasattr(value, "__fspath__") else ""
+        raise TypeError(
+            f"from_arrays: {name} must be an array, a list, a torch tensor or a trimesh object, not {given}{remedy}"
+        )
+    try:
+        return np.array(value)
+    except ValueError as error:
+        raise InputError(f"arrays: the rows of {name} are not all of the same length.") from error
+
+
+def _real(name: str, value: Any, widths: tuple[int, ...], rows: int | None = None) -> NDArray[Any]:
+    """(rows, one of the widths) real numbers."""
+    array = _array(name, value)
+    if array.ndim != 2 or array.shape[1] not in widths or (rows is not None and len(array) != rows):
+        needed = " or ".join(f"({'n' if rows is None else rows}, {width})" for width in widths)
+        hint = " Transpose it." if array.ndim == 2 and array.shape[0] in widths and rows is None else ""
+        raise InputError(f"arrays: the shape of {name} is {array.shape}, but {needed} is needed.{hint}")
+    if array.dtype.kind not in "fiu":
+        raise InputError(f"arrays: {name} must hold real numbers, not {array.dtype}.")
+    return array
+
+
+def _table(name: str, value: Any, widths: tuple[int, ...], rows: int | None = None) -> NDArray[np.float64]:
+    return np.ascontiguousarray(_real(name, value, widths, rows), np.float64)
+
+
+def _whole(name: str, value: Any, shape: tuple[int, ...] | None = None) -> NDArray[np.int64]:
+    """(m, k) whole numbers with k from 3, or of a given shape."""
+    array = _array(name, value)
+    if shape is not None and array.shape != shape:
+        raise InputError(f"arrays: the shape of {name} is {array.shape}, but {shape} is needed, that of faces.")
+    if array.size == 0:
+        raise InputError(f"arrays: {name} is empty. Leave it out to make a point cloud.")
+    if array.ndim != 2 or array.shape[1] < 3:
+        raise InputError(f"arrays: the shape of {name} is {array.shape}, but (m, 3) is needed.")
+    if array.dtype.kind not in "iu":
+        raise InputError(f"arrays: {name} must hold whole numbers, not {array.dtype}.")
+    largest = np.iinfo(np.int64).max
+    return np.minimum(array, largest if array.dtype == np.uint64 else array).astype(np.int64)
+
+
+def _texture(raw: RawShape, shape: tuple[int, ...], uv: Any, uv_faces: Any, image: Any) -> None:
+    """Set texture coordinates and image of a mesh whose faces have a shape."""
+    if uv is None:
+        if uv_faces is not None or image is not None:
+            raise InputError("arrays: uv_faces and image need texture coordinates: give uv.")
+        return
+    if uv_faces is None:
+        raw.uv, raw.uv_corners = _table("uv", uv, (2,), len(raw.vertices)), raw.corners
+    else:
+        raw.uv, raw.uv_corners = _table("uv", uv, (2,)), _whole("uv_faces", uv_faces, shape).reshape(-1)
+        outside = np.flatnonzero((raw.uv_corners < 0) | (raw.uv_corners >= len(raw.uv)))
+        if len(outside):
+            face = int(outside[0]) // shape[1]
+            raise InputError(
+                f"arrays: face {face} uses row {int(raw.uv_corners[outside[0]])} of uv, which has {len(raw.uv)} rows."
+            )
+    if image is not None:
+        pixels = _array("image", image)
+        if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4) or pixels.size == 0:
+            raise InputError(
+                f"arrays: image holds {pixels.dtype} of shape {pixels.shape}, but (height, width, 3 or 4) uint8 is "
+                "needed."
+            )
+        raw.image = pixels
+
+
+def _is_of(library: str, value: Any) -> bool:
+    """Whether a value is a tensor of torch, or a mesh or cloud of trimesh; a library not in use is not loaded."""
+    module = sys.modules.get(library)
+    if module is None:
+        return False
+    kinds = (module.Tensor,) if library == "torch" else (module.Trimesh, module.PointCloud)
+    return isinstance(value, kinds)
+
+
+def _parts_of_trimesh(shape: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Vertices, faces, and what else a mesh or cloud of trimesh holds."""
+    parts: dict[str, Any] = dict.fromkeys(("colors", "normals", "uv", "uv_faces", "image"))
+    vertices = np.asarray(shape.vertices)
+    if not hasattr(shape, "faces"):
+        colors = np.asarray(shape.colors)
+        parts["colors"] = colors if len(colors) == len(vertices) > 0 else None
+        return vertices, None, parts
+    visual = shape.visual
+    if visual.kind == "vertex":
+        parts["colors"] = np.asarray(visual.vertex_colors)
+    elif visual.kind == "texture" and visual.uv is not None:
+        parts["uv"] = np.asarray(visual.uv)
+        image = getattr(visual.material, "image", None) or getattr(visual.material, "baseColorTexture", None)
+        if image is not None:
+            parts["image"] = np.asarray(image.convert("RGBA" if "A" in image.getbands() else "RGB"))
+    return vertices, np.asarray(shape.faces), parts
