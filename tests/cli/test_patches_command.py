@@ -49,7 +49,7 @@ def test_a_damaged_entry_that_is_made_again_is_not_said_to_be_from_the_cache(sha
     said = []
     for damage in (False, False, True):
         if damage:
-            (entry,) = (tmp_path / "cache").iterdir()
+            (entry,) = (tmp_path / "cache").glob("patches-*")
             entry.write_bytes(entry.read_bytes()[:-9])
         assert main(arguments) == 0
         said.append(json.loads(capsys.readouterr().out)["from_cache"])

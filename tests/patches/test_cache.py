@@ -11,6 +11,7 @@ from acnn.cache import cache_folder
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches, cached_patches, read_patches, write_patches
 from acnn.patches.cache import patch_key
+from acnn.shapes import PointCloud
 
 SETTINGS = PatchSettings(angles=2, scales=(3.0, 9000.0), eigenpairs=20)
 
@@ -36,14 +37,45 @@ def test_what_is_written_is_read_and_stays_on_disk(mesh, tmp_path):
 
 def test_the_key_follows_everything_that_matters(mesh):
     keys = {
-        patch_key(mesh, SETTINGS, None),
+        patch_key(mesh, SETTINGS, 0.4),
         patch_key(mesh, SETTINGS, 0.5),
-        patch_key(mesh, replace(SETTINGS, alpha=99.0), None),
-        patch_key(replace(mesh, vertices=mesh.vertices * (1 + 1e-15)), SETTINGS, None),
-        patch_key(replace(mesh, faces=mesh.faces[::-1]), SETTINGS, None),
+        patch_key(mesh, replace(SETTINGS, alpha=99.0), 0.4),
+        patch_key(replace(mesh, vertices=mesh.vertices * (1 + 1e-15)), SETTINGS, 0.4),
+        patch_key(replace(mesh, faces=mesh.faces[::-1]), SETTINGS, 0.4),
     }
     assert len(keys) == 5
-    assert patch_key(replace(mesh, colors=np.zeros((162, 4), np.uint8)), SETTINGS, None) in keys
+    assert patch_key(replace(mesh, colors=np.zeros((162, 4), np.uint8)), SETTINGS, 0.4) in keys
+
+
+@pytest.mark.parametrize("kind", ["mesh", "cloud"])
+def test_a_measured_unit_and_the_same_unit_given_lead_to_one_entry(mesh, tmp_path, monkeypatch, kind):
+    shape = mesh if kind == "mesh" else PointCloud(mesh.vertices)
+    settings = replace(SETTINGS, scales=(6.0,))
+    first = cached_patches(shape, settings, folder=tmp_path / "measured")
+    given = cached_patches(shape, settings, unit=first.unit, folder=tmp_path / "given")
+    assert same(first, given)
+    monkeypatch.setattr("acnn.patches.cache.build_patches", None)
+    assert same(first, cached_patches(shape, settings, unit=first.unit, folder=tmp_path / "measured"))
+    assert same(first, cached_patches(shape, settings, folder=tmp_path / "given"))
+
+
+def test_a_unit_is_measured_once(mesh, tmp_path, monkeypatch):
+    unit = cached_patches(mesh, SETTINGS, folder=tmp_path).unit
+    monkeypatch.setattr("acnn.surface.diameter.geodesic_diameter", None)
+    assert cached_patches(mesh, SETTINGS, folder=tmp_path).unit == unit
+    other = replace(SETTINGS, scales=(6.0,))
+    assert cached_patches(mesh, other, folder=tmp_path).unit == unit
+
+
+def test_entries_of_an_earlier_version_are_not_read(mesh, tmp_path, monkeypatch):
+    monkeypatch.setattr("acnn.patches.cache.VERSION", 2)
+    old = cached_patches(mesh, SETTINGS, folder=tmp_path)
+    (path,) = tmp_path.glob("patches-*")
+    monkeypatch.undo()
+    with pytest.raises(InputError, match="version"):
+        read_patches(path)
+    assert same(old, cached_patches(mesh, SETTINGS, folder=tmp_path))
+    assert len(list(tmp_path.glob("patches-*"))) == 2
 
 
 def test_a_second_call_reads_the_first_ones_file(mesh, tmp_path, monkeypatch):
@@ -56,7 +88,7 @@ def test_a_second_call_reads_the_first_ones_file(mesh, tmp_path, monkeypatch):
 def test_a_damaged_entry_is_noticed_and_computed_again(mesh, tmp_path, damage):
     good = cached_patches(mesh, SETTINGS, folder=tmp_path)
     expected = {name: np.array(getattr(good, name)) for name in ("start", "vertices", "values")}
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("patches-*")
     data = bytearray(path.read_bytes())
     del good
     if damage == "cut":
@@ -89,7 +121,7 @@ def test_two_processes_may_prepare_the_same_shape_at_once(mesh, tmp_path):
     for worker in workers:
         worker.join(120)
     assert [worker.exitcode for worker in workers] == [0, 0]
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("patches-*")
     assert same(read_patches(path), build_patches(mesh, SETTINGS))
 
 

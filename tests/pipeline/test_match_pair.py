@@ -7,13 +7,17 @@ import numpy as np
 import pytest
 from analytic import bumpy, permuted
 
+import acnn.patches.cache
+import acnn.pipeline.match
+import acnn.pipeline.prepared
 from acnn.cli import main
-from acnn.datasets import builtin_humans
+from acnn.datasets import builtin_humans, open_dataset
 from acnn.datasets.remesh import remesh
 from acnn.errors import InputError
 from acnn.pipeline.match import PairMatch, match_pair, match_shape
+from acnn.pipeline.prepare import prepare
 from acnn.pipeline.run import MODELS, open_run, shipped_models
-from acnn.shapes import Mesh, PointCloud, save
+from acnn.shapes import Mesh, PointCloud, load, save
 from acnn.surface import surface_of, vertex_normals
 
 
@@ -57,6 +61,29 @@ def test_two_people_never_seen_in_triangulations_of_their_own_are_matched_throug
     assert mean_error_x100(found.a_to_b, truth, b.mesh) < 5
     assert found.places.faces.shape == (len(a.mesh.vertices),)
     assert found.confidence.mean() > 0.5
+
+
+def test_what_preparing_or_an_earlier_match_computed_is_not_computed_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    run, humans = open_run("humans"), builtin_humans()
+    a, b = (remesh(humans.mesh(k), vertices=900, seed=k).mesh for k in (130, 150))
+    (tmp_path / "shapes").mkdir()
+    save(a, tmp_path / "shapes" / "a.ply")
+    a = load(tmp_path / "shapes" / "a.ply")
+    prepare(open_dataset(tmp_path / "shapes"), run.config.descriptors, run.config.patches)
+    built = []
+
+    def counted(function):
+        return lambda *given, **named: built.append(function) or function(*given, **named)
+
+    for module in (acnn.patches.cache, acnn.pipeline.prepared, acnn.pipeline.match):
+        for name in {"build_patches", "describe_surface"} & set(vars(module)):
+            monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    match_pair(a, b, run, refinement="none")
+    assert len(built) == 2  # the operator and the descriptors of b
+    match_pair(b, a, run, refinement="none")
+    match_shape(b, run, refinement="none")
+    assert len(built) == 2
 
 
 def test_a_shape_that_is_no_person_goes_by_descriptors_and_says_so(tmp_path, capsys):

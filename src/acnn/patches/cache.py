@@ -1,8 +1,10 @@
 """Patch operators in files: one safetensors file each, memory-mapped when read, found again by content.
 
-An entry's name is the hash of the shape's arrays, the settings, the unit and the version of the operators, so nothing
-stale is ever read. Entries are written to a temporary name and renamed, so that several processes may share a cache;
-one that was cut short or altered is noticed by its checksum, and computed again.
+An entry's name is the hash of the shape's arrays, the settings, the unit of length and the version of the operators, so
+nothing stale is ever read. The unit is that of the surface, given or measured, so that an operator is found again
+whichever way its unit came about; measured units are kept as well. Entries are written to a temporary name and renamed,
+so that several processes may share a cache; one that was cut short or altered is noticed by its checksum, and computed
+again.
 """
 
 from __future__ import annotations
@@ -11,21 +13,24 @@ import hashlib
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
-from acnn.array_files import map_arrays, write_arrays
+from acnn.array_files import map_arrays, read_arrays, write_arrays
 from acnn.cache import entry_path, mark_added, mark_used
 from acnn.errors import InputError
 from acnn.patches.build import DEFAULT, build_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
 from acnn.shapes import Mesh, Shape
+from acnn.surface.surface import Surface, surface_of
 from acnn.types import Progress
 
 VERSION = 3
-"""To be raised whenever the same settings give other operators than before."""
+"""To be raised whenever the same settings give other operators or units than before."""
 
 CLOUD_VERSION = 2
 """The same for what changes with point clouds only, descriptors included."""
@@ -48,17 +53,50 @@ def cached_patches(
     Parameters as for `build_patches`, and
     - folder: the cache; None is `acnn.cache.cache_folder()`
     """
-    path = patches_path(shape, settings, unit, folder)
+    length, surface = cached_unit(shape, unit, folder)
+    path = patches_path(shape, settings, length, folder)
     found = sound_patches(path)
     if found is not None:
         return found
-    operator = build_patches(shape, settings, unit=unit, threads=threads, progress=progress)
+    operator = build_patches(surface or shape, settings, unit=length, threads=threads, progress=progress)
     write_patches(operator, path)
     mark_added(path)
     return read_patches(path)
 
 
-def patches_path(shape: Shape, settings: PatchSettings, unit: float | None, folder: Path | None = None) -> Path:
+def cached_unit(shape: Shape, unit: float | None = None, folder: Path | None = None) -> tuple[float, Surface | None]:
+    """Length of one run unit in a shape's coordinates: as given, or measured once and then kept in the cache.
+
+    Parameters
+    ----------
+    shape
+        Mesh or cloud.
+    unit
+        The unit where it is known; None takes the geodesic diameter / 200.
+    folder
+        The cache; None is `acnn.cache.cache_folder()`.
+
+    Returns
+    -------
+    unit : float
+    surface : Surface or None
+        The surface of the shape in this unit where it had to be made to measure it.
+    """
+    if unit is not None:
+        return unit, None
+    path = entry_path("unit", content_key(shape, {}), folder)
+    try:
+        measured = float(read_arrays(path)[0]["unit"][0])
+    except (InputError, LookupError):
+        surface = surface_of(shape)
+        write_arrays(path, {"unit": np.array([surface.unit])})
+        mark_added(path)
+        return surface.unit, surface
+    mark_used(path)
+    return measured, None
+
+
+def patches_path(shape: Shape, settings: PatchSettings, unit: float, folder: Path | None = None) -> Path:
     """The file of a shape's operator in a cache; None is `acnn.cache.cache_folder()`."""
     return entry_path("patches", patch_key(shape, settings, unit), folder)
 
@@ -73,14 +111,27 @@ def sound_patches(path: Path) -> PatchOperator | None:
     return operator
 
 
-def patch_key(shape: Shape, settings: PatchSettings, unit: float | None) -> str:
-    """Hash of all that a patch operator depends on."""
+def patch_key(shape: Shape, settings: PatchSettings, unit: float) -> str:
+    """Hash of all that a patch operator depends on; the unit is that of the surface (`cached_unit`)."""
+    return content_key(shape, {"settings": settings.as_dict(), "unit": unit})
+
+
+def content_key(shape: Shape, about: dict[str, Any], *more: NDArray[Any] | None) -> str:
+    """Hash of a shape's arrays, the versions of what is computed from them, and more.
+
+    Parameters
+    ----------
+    shape
+        Mesh or cloud.
+    about
+        Plain values that an entry depends on besides.
+    *more
+        Arrays that an entry depends on besides.
+    """
+    versions = {"version": VERSION} | ({} if isinstance(shape, Mesh) else {"clouds": CLOUD_VERSION})
     digest = hashlib.blake2b(digest_size=20)
-    about = {"version": VERSION, "settings": settings.as_dict(), "unit": unit, "kind": type(shape).__name__}
-    about |= {} if isinstance(shape, Mesh) else {"clouds": CLOUD_VERSION}
-    digest.update(json.dumps(about, sort_keys=True).encode())
-    second = shape.faces if isinstance(shape, Mesh) else shape.normals
-    for array in (shape.vertices, second):
+    digest.update(json.dumps({"kind": type(shape).__name__, **versions, **about}, sort_keys=True).encode())
+    for array in (shape.vertices, shape.faces if isinstance(shape, Mesh) else shape.normals, *more):
         if array is not None:
             digest.update(f"{array.dtype.str}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())

@@ -18,6 +18,7 @@ from acnn.correspondence.unlearned import match_without_network
 from acnn.descriptors.settings import describe_surface
 from acnn.errors import InputError
 from acnn.pipeline.patches import make_patches
+from acnn.pipeline.prepared import cached_descriptors
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
@@ -125,7 +126,10 @@ def match_shape(
     )
     begin_stage(progress, "network output")
     surface = surface_of(shape, patches.unit)
-    described = describe_surface(surface, run.config.descriptors, shape=shape)
+    settings = run.config.descriptors
+    described = (
+        cached_descriptors(shape, surface, settings) if cache else describe_surface(surface, settings, shape=shape)
+    )
     soft = run.soft_map(described, patches, k=CANDIDATES)
     reference = surface_of(run.reference, run.facts.get("unit"))
     if method != "none":
@@ -177,7 +181,7 @@ def match_pair(
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}}
     if run is None:
         return _by_descriptors(here, there, method, "no network was asked for", facts, progress)
-    found = _through(a, b, run, method, here.unit, cache, progress, facts)
+    found = _through(a, b, run, method, (here.unit, there.unit), cache, progress, facts)
     sure = min(found.facts["mean_confidence"], found.facts["target_mean_confidence"])
     change = found.facts["distortion"]
     if (sure >= FITS and change <= TORN) or not run.shipped:
@@ -198,14 +202,16 @@ def _through(
     b: Shape,
     run: Run,
     method: RefineMethod,
-    unit: float,
+    units: tuple[float, float],
     cache: bool,
     progress: Progress | None,
     facts: dict[str, Any],
 ) -> PairMatch:
     """A to B through the reference of a network."""
-    first = match_shape(a, run, refinement="none", unit=unit, cache=cache, progress=named_stages(progress, "{} of A"))
-    second = match_shape(b, run, refinement="none", cache=cache, progress=named_stages(progress, "{} of B"))
+    first, second = (
+        match_shape(shape, run, refinement="none", unit=unit, cache=cache, progress=named_stages(progress, name))
+        for shape, unit, name in ((a, units[0], "{} of A"), (b, units[1], "{} of B"))
+    )
     if method != "none":
         begin_stage(progress, "refinement")
     reference = surface_of(run.reference, run.facts.get("unit"))

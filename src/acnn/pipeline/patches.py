@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from acnn.patches import (
     check_kernels,
     write_patches,
 )
-from acnn.patches.cache import patches_path, sound_patches
+from acnn.patches.cache import cached_unit, patches_path, sound_patches
 from acnn.shapes import Shape, load
 from acnn.surface import surface_of
 from acnn.types import Progress, begin_stage
@@ -56,10 +58,12 @@ def patches_of_file(
     shape = load(path)
     if out is not None:
         check_outputs([out], inputs=[path], force=force)
-    operator = sound_patches(patches_path(shape, chosen, unit)) if cache else None
-    known = operator is not None
-    if operator is None:
-        operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=begin_stage(progress, "operator"))
+    known = False
+    if cache:
+        with usable_cache():
+            unit, _ = cached_unit(shape, unit)
+            known = sound_patches(patches_path(shape, chosen, unit)) is not None
+    operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=begin_stage(progress, "operator"))
     memory = peak_memory_mb()
     facts: dict[str, Any] = {
         "shape": str(path),
@@ -89,10 +93,17 @@ def make_patches(
     """
     if not cache:
         return build_patches(shape, settings, unit=unit, progress=progress)
+    with usable_cache():
+        return cached_patches(shape, settings, unit=unit, progress=progress)
+
+
+@contextmanager
+def usable_cache() -> Iterator[None]:
+    """Raise InputError with the name of the cache's folder where it cannot be used."""
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        return cached_patches(shape, settings, unit=unit, progress=progress)
+        yield
     except OSError as error:
         if full_disk(error):
             raise

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +14,13 @@ from acnn.datasets.collection import BarycentricTruth, Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
 from acnn.errors import InputError
 from acnn.patches.build import build_patches
-from acnn.patches.cache import CLOUD_VERSION, patches_path, read_patches, sound_patches, write_patches
+from acnn.patches.cache import cached_unit, content_key, patches_path, read_patches, sound_patches, write_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
-from acnn.shapes.shape import Mesh, Shape, content_hash
+from acnn.shapes.shape import Shape, content_hash
 from acnn.surface.surface import Surface, surface_of
 
-VERSION = 2
+VERSION = 3
 """To be raised whenever the same settings give other descriptors than before."""
 
 
@@ -85,49 +82,65 @@ def prepare_sample(
     """
     example = sample.read()
     shape = example.shape
-    surface: Surface | None = None
-    operator_path = patches_path(shape, patches, unit, folder)
-    descriptors_path = entry_path("descriptors", descriptor_key(shape, descriptors, unit), folder)
-    operator = sound_patches(operator_path)
-    known = operator is not None
-    if operator is None:
-        surface = surface_of(shape, unit)
-        operator = build_patches(surface, patches, threads=threads)
-        write_patches(operator, operator_path)
-        mark_added(operator_path)
-    if not _sound_descriptors(descriptors_path):
+    length, surface = cached_unit(shape, unit, folder)
+    operator_path = patches_path(shape, patches, length, folder)
+    path = descriptors_path(shape, descriptors, length, folder)
+    known = True
+    if sound_patches(operator_path) is None:
         known = False
-        # The operator knows the unit, which spares measuring the shape again.
-        surface = surface or surface_of(shape, unit or operator.unit)
-        write_descriptors(descriptors_path, describe_surface(surface, descriptors, shape=shape, threads=threads))
-        mark_added(descriptors_path)
+        surface = surface or surface_of(shape, length)
+        write_patches(build_patches(surface, patches, threads=threads), operator_path)
+        mark_added(operator_path)
+    if not _sound_descriptors(path):
+        known = False
+        surface = surface or surface_of(shape, length)
+        write_descriptors(path, describe_surface(surface, descriptors, shape=shape, threads=threads))
+        mark_added(path)
     return Prepared(
         name=sample.name,
         n=len(shape.vertices),
         labels=example.labels,
-        unit=operator.unit,
+        unit=length,
         content=content_hash(shape),
         patches_path=operator_path,
-        descriptors_path=descriptors_path,
+        descriptors_path=path,
         from_cache=known,
         truth=example.truth,
     )
 
 
-def descriptor_key(shape: Shape, settings: DescriptorSettings, unit: float | None) -> str:
-    """Hash of all that the descriptors of a shape depend on, the user's own array included."""
-    digest = hashlib.blake2b(digest_size=20)
-    about = {"version": VERSION, "settings": settings.as_dict(), "unit": unit, "kind": type(shape).__name__}
-    about |= {} if isinstance(shape, Mesh) else {"clouds": CLOUD_VERSION}
-    digest.update(json.dumps(about, sort_keys=True).encode())
-    arrays: list[NDArray[Any] | None] = [shape.vertices, shape.faces if isinstance(shape, Mesh) else shape.normals]
-    if "file" in settings.kinds:
-        arrays.append(own_descriptors(shape))
-    for array in arrays:
-        if array is not None:
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def cached_descriptors(
+    shape: Shape, surface: Surface, settings: DescriptorSettings, folder: Path | None = None
+) -> NDArray[np.float32]:
+    """Descriptors of a shape, from the cache where they are there and sound, else computed and put there.
+
+    Parameters
+    ----------
+    shape
+        Mesh or cloud.
+    surface
+        The surface of the shape, in the unit in which the settings state lengths.
+    settings
+        Kinds of descriptors and their sizes.
+    folder
+        The cache; None is `acnn.cache.cache_folder()`.
+
+    Returns
+    -------
+    (n, p) array
+    """
+    path = descriptors_path(shape, settings, surface.unit, folder)
+    if not _sound_descriptors(path):
+        write_descriptors(path, describe_surface(surface, settings, shape=shape))
+        mark_added(path)
+    return read_descriptors(path)
+
+
+def descriptors_path(shape: Shape, settings: DescriptorSettings, unit: float, folder: Path | None = None) -> Path:
+    """The file of a shape's descriptors in a cache (None: `acnn.cache.cache_folder()`); the user's own array counts."""
+    own = own_descriptors(shape) if "file" in settings.kinds else None
+    key = content_key(shape, {"descriptors": VERSION, "settings": settings.as_dict(), "unit": unit}, own)
+    return entry_path("descriptors", key, folder)
 
 
 def write_descriptors(path: Path, values: NDArray[np.float32]) -> None:

@@ -114,9 +114,10 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
             f"Vertex {empty[0]} (and {len(empty) - 1} more) belongs to no triangle of positive area, so it has no "
             "neighbourhood. Read the shape with acnn.load, or mend the file with 'acnn info SHAPE --repair OUT'."
         )
-    scale = extent / unit if unit is not None else REFERENCE_LENGTH / geodesic_diameter(rough)
+    # The unit found here, when given again, must lead to the same surface: what is cached is known by it.
+    length = float(unit) if unit is not None else extent * geodesic_diameter(rough) / REFERENCE_LENGTH
     middle = rough.vertex_areas @ vertices / rough.vertex_areas.sum()
-    return Surface((vertices - middle) * scale, faces, weights, normals, extent / scale, is_cloud)
+    return Surface((vertices - middle) * (extent / length), faces, weights, normals, length, is_cloud)
 
 
 def vertex_normals(vertices: FloatArray, faces: IntArray) -> FloatArray:
