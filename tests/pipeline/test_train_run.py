@@ -3,11 +3,12 @@
 import os
 
 import pytest
-from analytic import write_bumps
+from analytic import sphere, write_bumps
 
 from acnn.cli import main
 from acnn.errors import InputError
 from acnn.pipeline.train_run import train_run
+from acnn.shapes import save
 from acnn.training import RunConfig
 
 
@@ -52,3 +53,30 @@ def test_a_bad_architecture_is_told_before_anything_is_done(tmp_path, capsys):
     assert main(["train", str(shapes), "--out", str(tmp_path / "run"), "--arch", "FC8+XX+Softmax"]) == 2
     assert "XX" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
+
+
+def test_shapes_of_another_kind_are_refused_before_training(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    shapes, run = write_bumps(tmp_path / "shapes", 3), tmp_path / "run"
+    save(sphere(1), shapes / "other_0.ply")
+    tiny = ["angles=2", "scales=6,24", "architecture=FC8+IC8+Softmax", "epochs=1"]
+    words = ["train", str(shapes), "--out", str(run), "--quiet", *(w for change in tiny for w in ("--set", change))]
+    assert main(words) == 2
+    told = capsys.readouterr().err
+    assert "1 of 4 training shapes do not belong to the reference" in told
+    assert "other_0.ply: has 42 vertices, not 162" in told
+    assert "--train" in told
+    assert not run.exists()
+    assert main([*words, "--train", "bump_*"]) == 0
+
+
+def test_a_training_that_diverges_exits_with_code_1_and_advice(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    shapes = write_bumps(tmp_path / "shapes", 2)
+    tiny = ["angles=2", "scales=6,24", "architecture=FC8+IC8+FC8+IC8+Softmax", "epochs=40", "learning_rate=1e30"]
+    words = ["--quiet", *(word for change in tiny for word in ("--set", change))]
+    assert main(["train", str(shapes), "--out", str(tmp_path / "run"), *words]) == 1
+    told = capsys.readouterr().err
+    assert "diverges" in told
+    assert "learning_rate" in told
+    assert "fault of acnn" not in told

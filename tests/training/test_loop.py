@@ -10,8 +10,9 @@ import pytest
 import torch
 from analytic import bumpy
 
+from acnn.array_files import read_arrays
 from acnn.datasets.collection import BarycentricTruth
-from acnn.errors import InputError
+from acnn.errors import InputError, TrainingError
 from acnn.network import Patches, load_model
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh
@@ -71,16 +72,28 @@ class Killed(Exception):
     pass
 
 
-def test_training_learns_and_the_best_by_validation_is_kept(some, tmp_path):
+def test_training_learns(some, tmp_path):
     wide = config(architecture="FC32+IC64+BN+Softmax", epochs=80, loss_vertices=0, learning_rate=2e-2)
-    steps = []
-    model = train(some[:3], 162, wide, tmp_path, validation=some[3:], report=steps.append)
+    model = train(some[:3], 162, wide, tmp_path)
     assert validate(model, some[:3]) > 0.3
-    told = [step["validation_exact"] for step in steps if "validation_exact" in step]
-    assert max(told) > told[-1]  # or the last would do
+
+
+def test_the_best_by_validation_is_kept(some, tmp_path, monkeypatch):
+    scores, validated, steps = iter([0.2, 0.6, 0.4]), [], []
+
+    def score(model, shapes):
+        validated.append(weights(model))
+        assert shapes == some[3:]
+        return next(scores)
+
+    monkeypatch.setattr("acnn.training.loop.validate", score)
+    train(some[:3], 162, config(), tmp_path, validation=some[3:], report=steps.append)
     kept, about = load_model(tmp_path / "model.safetensors")
-    assert validate(kept, some[3:]) == max(told) == steps[-1]["best_exact"]
-    assert about["progress"]["best_step"] == steps[-1]["best_step"] == 3 * (1 + told.index(max(told)))
+    assert same(weights(kept), validated[1])
+    assert not same(validated[1], validated[2])
+    assert [step["validation_exact"] for step in steps if "validation_exact" in step] == [0.2, 0.6, 0.4]
+    assert steps[-1]["best_exact"] == 0.6
+    assert about["progress"]["best_step"] == steps[-1]["best_step"] == 6
     files = {p.name for p in tmp_path.iterdir()} - {"tensorboard"}
     assert files == {"model.safetensors", "checkpoint.safetensors", "log.jsonl"}
 
@@ -219,7 +232,8 @@ def in_two_processes(program, folder):
     tests = os.path.dirname(os.path.abspath(__file__))
     script = folder / "worker.py"
     script.write_text(program)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([tests, os.path.dirname(tests)]), "OMP_NUM_THREADS": "1"}
+    paths = os.pathsep.join([tests, os.path.dirname(tests), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(script)]
     return subprocess.run(command, check=False, env=environment, timeout=240, capture_output=True, text=True)
 
@@ -296,3 +310,84 @@ def test_core_minutes_end_a_training_after_that_much_processor_time(some, tmp_pa
     assert steps[-1]["core_seconds"] >= 1.2 > steps[-2]["core_seconds"]
     with pytest.raises(InputError, match="not both"):
         config(minutes=1, core_minutes=1)
+
+
+def test_weight_decay_leaves_biases_and_normalisation_alone(some, tmp_path):
+    """After one step, what does not decay is as it would be without any decay."""
+    found = {}
+    for decay in (0.0, 20.0):
+        (tmp_path / str(decay)).mkdir()
+        once = config(weight_decay=decay, epochs=1, schedule="constant")
+        found[decay] = dict(train(some[:1], 162, once, tmp_path / str(decay)).named_parameters())
+    for name, parameter in found[0.0].items():
+        kept = bool(torch.equal(parameter, found[20.0][name]))
+        assert kept == (parameter.ndim == 1), name
+    assert {parameter.ndim for parameter in found[0.0].values()} >= {1, 2}
+
+
+def test_a_checkpoint_numbers_the_optimisers_state_as_the_models_parameters(some, tmp_path):
+    """As those of earlier versions did, which had no parameter groups, so that they can be gone on with."""
+    model = train(some, 162, config(weight_decay=1e-2, epochs=1), tmp_path)
+    arrays, _ = read_arrays(tmp_path / "checkpoint.safetensors")
+    for index, parameter in enumerate(model.parameters()):
+        assert arrays[f"optimiser.{index}.exp_avg"].shape == parameter.shape
+
+
+@dataclass(frozen=True)
+class Contradictory(Shape):
+    """A shape whose labels are others each time."""
+
+    random: np.random.Generator | None = None
+
+    def __getattribute__(self, name):
+        value = super().__getattribute__(name)
+        return super().__getattribute__("random").permutation(value) if name == "labels" else value
+
+
+def contradictory(some):
+    return [Contradictory(s.name, s.operator, s.features, s.labels, None, np.random.default_rng(0)) for s in some]
+
+
+def test_a_training_that_is_worse_than_chance_and_no_longer_improves_is_stopped(some, tmp_path):
+    steps = []
+    with pytest.raises(TrainingError, match=r"worse than guessing at random \(ln 162 = 5\.09\)"):
+        train(contradictory(some), 162, config(epochs=1000, learning_rate=1e-2), tmp_path, report=steps.append)
+    assert 200 <= len(steps) < 1000
+
+
+def test_a_short_training_that_ends_worse_than_chance_says_so(some, tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    steps = []
+    train(contradictory(some), 162, config(epochs=10), tmp_path / "a", report=steps.append)
+    assert "worse than guessing" in steps[-1]["notice"]
+    assert not any("notice" in step for step in steps[:-1])
+    train(some, 162, config(epochs=40), tmp_path / "b", report=steps.append)
+    assert "notice" not in steps[-1]
+
+
+def test_a_training_that_diverges_is_no_fault_of_the_input_and_keeps_the_last_good_checkpoint(some, tmp_path):
+    train(some, 162, config(), tmp_path)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+    bad = [Shape(s.name, s.operator, np.full_like(s.features, np.nan), s.labels) for s in some]
+    with pytest.raises(TrainingError, match=r"loss is nan at step 13.*lower rate.*checkpoint.*stays in"):
+        train(bad, 162, config(epochs=6), tmp_path, resume=True)
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before
+
+
+def test_weights_that_are_not_finite_never_replace_a_checkpoint(some, tmp_path, monkeypatch):
+    """The loss of a step is that before its change of the weights."""
+    train(some, 162, config(), tmp_path)
+    before = (tmp_path / "checkpoint.safetensors").read_bytes()
+    step = torch.optim.AdamW.step
+
+    def last_step_diverges(self, *arguments):
+        step(self, *arguments)
+        if next(iter(self.state.values()))["step"] == 16:
+            with torch.no_grad():
+                self.param_groups[0]["params"][0][0] = np.nan
+
+    monkeypatch.setattr(torch.optim.AdamW, "step", last_step_diverges)
+    with pytest.raises(TrainingError, match="not finite at step 16"):
+        train(some, 162, config(epochs=4), tmp_path, resume=True)
+    assert (tmp_path / "checkpoint.safetensors").read_bytes() == before

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from acnn.errors import InputError
+from acnn.errors import InputError, TrainingError
 from acnn.types import Progress
 
 if TYPE_CHECKING:
@@ -278,7 +278,7 @@ def _run_command(function: Callable[..., None], out: Output, arguments: dict[str
             error, code = "out of memory", FAILED
         except BrokenPipeError:
             raise
-        except OSError as problem:
+        except (OSError, TrainingError) as problem:
             error, code = str(problem), FAILED
         except Exception as problem:
             if os.environ.get("ACNN_DEBUG"):

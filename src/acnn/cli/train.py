@@ -68,4 +68,5 @@ def _text(facts: dict[str, Any]) -> str:
     return (
         f"{facts['run']}: {facts.get('step', 0)} steps on {len(facts['train'])} shapes in "
         f"{facts['seconds_training']:.0f} s, loss {facts.get('loss', float('nan')):.3f}{validated}"
+        + (f"\nwarning: {facts['notice']}" if "notice" in facts else "")
     )

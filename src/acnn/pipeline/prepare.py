@@ -13,7 +13,7 @@ from pathlib import Path
 
 from acnn.array_files import full_disk
 from acnn.cache import cache_folder, mark_used
-from acnn.datasets.collection import Dataset, Sample
+from acnn.datasets.collection import Dataset, Sample, UnrelatedError
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
@@ -23,10 +23,11 @@ from acnn.types import Progress
 
 @dataclass(frozen=True)
 class Failure:
-    """A shape that could not be prepared, and why."""
+    """A shape that could not be prepared, and why; `unrelated` where its correspondence is not known."""
 
     item: str
     why: str
+    unrelated: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +42,7 @@ class Task:
     threads: int | None
 
 
-Outcome = Prepared | str | OSError
+Outcome = Prepared | str | UnrelatedError | OSError
 """What became of a task: done, why not, or that there is no room."""
 
 
@@ -97,7 +98,8 @@ def prepare(
                 for path in (outcome.patches_path, outcome.descriptors_path):
                     mark_used(path)  # by this process as well, which goes on with it
             else:
-                failures[index] = Failure(tasks[index].sample.name, outcome)
+                unrelated = isinstance(outcome, UnrelatedError)
+                failures[index] = Failure(tasks[index].sample.name, str(outcome), unrelated)
             if progress:
                 progress(len(prepared) + len(failures), len(tasks))
     return [prepared[index] for index in sorted(prepared)], [failures[index] for index in sorted(failures)]
@@ -111,6 +113,8 @@ def run_task(task: Task) -> Outcome:
         )
     except MemoryError:
         return "out of memory"
+    except UnrelatedError as error:
+        return error
     except InputError as error:
         return str(error)
     except Exception as error:

@@ -89,6 +89,11 @@ def train_run(
         workers=workers,
         progress=begin_stage(progress, "preparing"),
     )
+    if unrelated := [failure for failure in failures if failure.unrelated and failure.item in names]:
+        raise InputError(
+            f"{len(unrelated)} of {len(names)} training shapes do not belong to the reference. The first: "
+            f"{unrelated[0].why} Or name those that belong together with --train LIST."
+        )
     blind = [shape.name for shape in prepared if not np.any(shape.labels >= 0)]
     failures += [Failure(name, "no vertex has a known match on the reference") for name in blind]
     prepared = [shape for shape in prepared if shape.name not in blind]
@@ -134,7 +139,9 @@ def train_run(
         lines = (out / "log.jsonl").read_text().splitlines()
         last = json.loads(lines[-1]) if lines else {}
     facts |= {
-        key: last[key] for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "best_step") if key in last
+        key: last[key]
+        for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "best_step", "notice")
+        if key in last
     }
     if "best_exact" in last:
         facts["validation_exact"] = last["best_exact"]

@@ -51,9 +51,13 @@ def run_identity(config: RunConfig, shapes: list[str], reference: Mesh | None) -
 def write_checkpoint(
     path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, progress: Progress, config: dict[str, Any]
 ) -> None:
-    """Write model, optimiser and progress to one file, whole or not at all, even if the power fails."""
+    """Write model, optimiser and progress to one file, whole or not at all, even if the power fails.
+
+    The optimiser's state is numbered as the model's parameters are, however the optimiser groups them.
+    """
     arrays = {f"model.{name}": tensor.detach().cpu().numpy() for name, tensor in model.state_dict().items()}
-    for index, state in optimiser.state_dict()["state"].items():
+    for index, parameter in enumerate(model.parameters()):
+        state = optimiser.state.get(parameter, {})
         arrays |= {f"optimiser.{index}.{key}": torch.as_tensor(value).cpu().numpy() for key, value in state.items()}
     about = {"progress": asdict(progress), "config": config, "model": model.config}
     write_arrays(path, arrays, {"checkpoint": json.dumps(about)}, durable=True)
@@ -94,10 +98,9 @@ def read_checkpoint(path: Path, model: AcnnModel, optimiser: torch.optim.Optimiz
         )
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
     model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
-    state: dict[int, dict[str, torch.Tensor]] = {}
+    parameters = list(model.parameters())
     for name, tensor in tensors.items():
         if name.startswith("optimiser."):
             _, index, key = name.split(".", 2)
-            state.setdefault(int(index), {})[key] = tensor
-    optimiser.load_state_dict({"state": state, "param_groups": optimiser.state_dict()["param_groups"]})
+            optimiser.state[parameters[int(index)]][key] = tensor
     return Progress(**about["progress"])

@@ -30,7 +30,7 @@ class TrainSettings:
       meanwhile; 0 is off
     - learning_rate: largest of the schedule
     - schedule: `constant`, or `one-cycle` (up to the largest rate over the first 30 %, then down to nothing)
-    - weight_decay: decoupled, as in AdamW
+    - weight_decay: decoupled, as in AdamW; of weights, not of biases and normalisation
     - l2: added to the loss, as in the released code
     - shared_outputs: how many of the reference's eigenfunctions the output layer learns through, see
       `acnn.network.Output`; 0 is none

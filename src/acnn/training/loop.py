@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -20,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from acnn.datasets.collection import BarycentricTruth
-from acnn.errors import InputError
+from acnn.errors import InputError, TrainingError
 from acnn.network import AcnnModel, Patches, save_model
 from acnn.patches.operator import PatchOperator
 from acnn.shapes.shape import Mesh
@@ -32,6 +33,15 @@ from acnn.training.processes import Processes
 
 CHECKPOINT_SECONDS = 60.0
 """A checkpoint is written after this much training at the latest."""
+
+WINDOW = 100
+"""Steps over which a loss is averaged to see whether it falls; the first tens of any training are above chance."""
+
+WHY_NOTHING_IS_LEARNED = (
+    "Either the labels of the shapes contradict each other (shapes of several kinds in one folder, or vertices in "
+    "another order than the reference's): name shapes that belong together with --train. Or the rate does not suit: "
+    "--set learning_rate=..."
+)
 
 
 class TrainingShape(Protocol):
@@ -121,7 +131,7 @@ def train(
         model.classifier.share_weights(_smooth_functions(reference, settings.shared_outputs))
     faces = reference.faces if reference is not None else None
     optimiser = torch.optim.AdamW(
-        model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, betas=(0.9, 0.999)
+        parameter_groups(model, settings.weight_decay), lr=settings.learning_rate, betas=(0.9, 0.999)
     )
     progress = Progress()
     checkpoint = folder / "checkpoint.safetensors"
@@ -132,6 +142,7 @@ def train(
     steps = per_epoch * settings.epochs
     clock = _Clock(progress)
     saved = progress.seconds
+    chance, recent = math.log(classes), deque[float](maxlen=2 * WINDOW)
 
     def part_done() -> float:
         if settings.minutes:
@@ -149,16 +160,21 @@ def train(
             order = np.random.default_rng([settings.seed, epoch]).permutation(len(shapes))
             chosen = order[within * settings.shapes_per_step : (within + 1) * settings.shapes_per_step]
             clock.start()
-            loss, accuracy = _step(model, optimiser, shapes, chosen, settings, progress.step, processes, faces)
+            loss, target_loss, accuracy = _step(
+                model, optimiser, shapes, chosen, settings, progress.step, processes, faces
+            )
             progress.step += 1
             clock.stop()
             if not math.isfinite(loss):
-                raise InputError(
-                    f"The loss is {loss} at step {progress.step}: train again with a lower rate than "
-                    f"{settings.learning_rate:g} (--set learning_rate=...)."
+                raise TrainingError(_diverged(f"The loss is {loss}", progress, settings, checkpoint))
+            recent.append(target_loss)
+            if _stuck_above(chance, recent):
+                raise TrainingError(
+                    f"The loss at step {progress.step} is {target_loss:.2f} and no longer falls, which is worse than "
+                    f"guessing at random (ln {classes} = {chance:.2f}). {WHY_NOTHING_IS_LEARNED}"
                 )
             done = max(part_done(), 1e-9)
-            facts = {
+            facts: dict[str, Any] = {
                 "step": progress.step,
                 "steps": None if settings.minutes or settings.core_minutes else steps,
                 "epoch": epoch,
@@ -172,8 +188,16 @@ def train(
             finished = processes.agreed(part_done()) >= 1.0
             epochs, rest = divmod(progress.step, per_epoch)
             due = finished or (rest == 0 and epochs % settings.validate_every == 0)
+            if finished and (latest := np.mean(list(recent)[-per_epoch:])) > chance:
+                facts["notice"] = (
+                    f"At the end the loss is {latest:.2f}, which is worse than guessing at random "
+                    f"(ln {classes} = {chance:.2f}). Train for longer, if it is still falling. {WHY_NOTHING_IS_LEARNED}"
+                )
             if due or processes.agreed(progress.seconds - saved) > CHECKPOINT_SECONDS:
                 processes.average_buffers(model)
+                if not all(bool(tensor.isfinite().all()) for tensor in model.state_dict().values()):
+                    # A checkpoint of this would replace the last good one.
+                    raise TrainingError(_diverged("A weight is not finite", progress, settings, checkpoint))
                 if due and validation:
                     exact = validate(model, validation)
                     if exact > progress.best:
@@ -190,6 +214,29 @@ def train(
     if processes.rank == 0 and (not validation or not (folder / "model.safetensors").exists()):
         save_model(model, folder / "model.safetensors", _about(config, metadata, progress))
     return model
+
+
+def parameter_groups(model: torch.nn.Module, weight_decay: float) -> list[dict[str, Any]]:
+    """Parameters with the weight decay that each is to have.
+
+    Weights that are multiplied with features decay. Biases, and the scales and shifts of normalisation, do not: they
+    are not what makes a function rough, and pulling them to 0 only moves its mean.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Its matrices (arrays of two and more dimensions) are the weights.
+    weight_decay : float
+        Of the weights.
+
+    Returns
+    -------
+    list of dict
+        Parameter groups of an optimiser: weights, then the rest.
+    """
+    weights = [parameter for parameter in model.parameters() if parameter.ndim > 1]
+    others = [parameter for parameter in model.parameters() if parameter.ndim <= 1]
+    return [{"params": weights, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
 
 
 def learning_rate(settings: TrainSettings, share: float) -> float:
@@ -226,11 +273,14 @@ def _step(
     step: int,
     processes: Processes,
     faces: NDArray[np.integer] | None,
-) -> tuple[float, float]:
-    """One step on some shapes, shared out over processes; returns loss and accuracy, averaged over the shapes."""
+) -> tuple[float, float, float]:
+    """One step on some shapes, shared out over processes.
+
+    Returns the loss, the part of it that measures the targets (without `l2`), and the accuracy, means over the shapes.
+    """
     model.train()
     optimiser.zero_grad(set_to_none=True)
-    total, right = 0.0, 0.0
+    total, targets, right = 0.0, 0.0, 0.0
     for place, index in enumerate(chosen):
         if place % processes.count != processes.rank:
             continue
@@ -247,6 +297,7 @@ def _step(
             loss = soft_cross_entropy(logits, shape.truth, faces, known, settings.label_smoothing)
         else:
             loss = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=settings.label_smoothing)
+        targets += float(loss.detach()) / len(chosen)
         if settings.l2:
             loss = loss + settings.l2 * sum((w**2).sum() for w in model.parameters() if w.ndim > 1)
         (loss / len(chosen)).backward()
@@ -254,7 +305,23 @@ def _step(
         right += float((logits.detach().argmax(dim=1) == labels).float().mean()) / len(chosen)
     processes.sum_gradients(model)
     optimiser.step()
-    return processes.sum(total), processes.sum(right)
+    return processes.sum(total), processes.sum(targets), processes.sum(right)
+
+
+def _stuck_above(chance: float, recent: Sequence[float]) -> bool:
+    """Whether the loss of the last `WINDOW` steps is above chance, and not below that of as many steps before."""
+    if len(recent) < 2 * WINDOW:
+        return False
+    before, now = np.mean(list(recent)[:WINDOW]), np.mean(list(recent)[WINDOW:])
+    return bool(now > chance and now > 0.99 * before)
+
+
+def _diverged(what: str, progress: Progress, settings: TrainSettings, checkpoint: Path) -> str:
+    stays = f" The checkpoint before that stays in {checkpoint.parent}." if checkpoint.exists() else ""
+    return (
+        f"{what} at step {progress.step}: the training diverges. Train into another folder with a lower rate than "
+        f"{settings.learning_rate:g} (--set learning_rate=...).{stays}"
+    )
 
 
 def _smooth_functions(reference: Mesh, count: int) -> torch.Tensor:
