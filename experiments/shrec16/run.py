@@ -13,9 +13,8 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +63,7 @@ def experiment(
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import PUBLISHED
     from acnn.files import write_whole
+    from acnn.pipeline.spreading import run_in_processes
     from acnn.training.config import preset_config
 
     began = time.perf_counter()
@@ -80,13 +80,14 @@ def experiment(
     config = preset_config(preset).with_changes(settings)
     jobs = [Job(root, kind, cls, train, test, folder / kind / cls, preset, settings, refine) for cls in wanted]
     found: dict[str, dict[str, Any]] = {}
-    processes = ProcessPoolExecutor(min(workers, len(jobs)), mp_context=get_context("spawn"))
-    with out.progress("classes") as progress, processes as pool:
-        running = {pool.submit(run_class, job): job.cls for job in jobs}
-        for done, future in enumerate(as_completed(running), 1):
-            found[running[future]] = future.result()
-            out.say(f"{running[future]}: {summary(found[running[future]])}")
-            progress(done, len(jobs))
+    results = run_in_processes(run_class, jobs, min(workers, len(jobs)))
+    with out.progress("classes") as progress, closing(results):
+        for index, result in results:
+            if isinstance(result, str):
+                raise RuntimeError(f"{wanted[index]}: {result}")
+            found[wanted[index]] = result
+            out.say(f"{wanted[index]}: {summary(result)}")
+            progress(len(found), len(jobs))
     for cls in wanted:
         for failure in found[cls]["failed"]:
             out.failed(f"{cls}: {failure['item']}", failure["why"])

@@ -18,8 +18,10 @@ import inspect
 import json
 import os
 import pkgutil
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,7 +36,7 @@ from acnn.types import Progress
 if TYPE_CHECKING:
     from acnn.cli._display import Display
 
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
@@ -208,16 +210,46 @@ def run_alone(function: Callable[..., None], arguments: Sequence[str] | None = N
     return _run_program(program, os.path.basename(sys.argv[0]), arguments)
 
 
+class Terminated(KeyboardInterrupt):
+    """The process was told to end (SIGTERM): handled as an interruption, which ends other processes and cleans up."""
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Let SIGTERM raise `Terminated` in the main thread, unless the program that called this handles it itself."""
+    ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    if not ours:
+        yield
+        return
+
+    def terminate(number: int, frame: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not end the cleaning up
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _stopped(stop: KeyboardInterrupt) -> tuple[str, int]:
+    """What to print, and the exit code."""
+    return ("terminated", TERMINATED) if isinstance(stop, Terminated) else ("interrupted", INTERRUPTED)
+
+
 def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code = _parse_and_run(program, name, arguments)
+        with _terminated_as_interrupted():
+            code = _parse_and_run(program, name, arguments)
         if sys.stdout is not None:  # there is none where it was closed
             sys.stdout.flush()
         return code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        message, code = _stopped(stop)
+        print(message, file=sys.stderr)
+        return code
     except OSError as error:
         # Commands report their own errors: what cannot be written here is standard output. Where its reader has gone,
         # nobody needs to know. Python would complain once more when it flushes at exit.
@@ -272,8 +304,8 @@ def _run_command(function: Callable[..., None], out: Output, arguments: dict[str
             function(out, **arguments)
         except InputError as problem:
             error, code = str(problem), BAD_INPUT
-        except KeyboardInterrupt:
-            error, code = "interrupted", INTERRUPTED
+        except KeyboardInterrupt as stop:
+            error, code = _stopped(stop)
         except MemoryError:
             error, code = "out of memory", FAILED
         except BrokenPipeError:
@@ -286,7 +318,7 @@ def _run_command(function: Callable[..., None], out: Output, arguments: dict[str
             kind = type(problem).__name__
             error, code = f"{kind}: {problem} (a fault of acnn: set ACNN_DEBUG=1 to see where, and report it)", FAILED
     if error is not None:
-        print(error if code == INTERRUPTED else f"error: {error}", file=sys.stderr, flush=True)
+        print(error if code in (INTERRUPTED, TERMINATED) else f"error: {error}", file=sys.stderr, flush=True)
     facts = dict(out._result or {})
     if error is not None:
         facts["error"] = error

@@ -7,10 +7,13 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from multiprocessing.connection import wait as wait_for_any
 from multiprocessing.synchronize import Event
 from typing import Any, TypeVar
 
@@ -30,6 +33,9 @@ ONE_THREAD = (
 NOTICE_SECONDS = 1.0
 """How often the main process looks whether its workers are compiling."""
 
+GRACE = 5.0
+"""Seconds that a process has to end by itself before it is killed: signals wait until compiled code returns."""
+
 DIED = "its process ended without a word, most likely for want of memory"
 
 
@@ -39,9 +45,10 @@ def run_in_processes(
     """Yield (number of the task, its result) as results come from processes of one thread each.
 
     A task whose process dies (killed, out of memory) gives the text `DIED`; the others are done all the same. When the
-    iteration is closed or interrupted, tasks not begun are dropped and those under way are ended.
+    iteration is closed or interrupted, tasks not begun are dropped and those under way are ended. The processes end
+    with this one, even where it is killed.
 
-    - function: importable, as it is called in other processes; must not raise
+    - function: importable, as it is called in other processes; what it raises is raised here, and ends the others
 
     Raises InputError where no process can be started at all.
     """
@@ -139,8 +146,16 @@ def _run_pool(
 
 def _close(pool: ProcessPoolExecutor, at_once: bool) -> None:
     if at_once:
-        for process in list((getattr(pool, "_processes", None) or {}).values()):
+        processes = list((getattr(pool, "_processes", None) or {}).values())
+        for process in processes:
             process.terminate()
+        running = {process.sentinel: process for process in processes}
+        until = time.monotonic() + GRACE
+        while running and (ended := wait_for_any(list(running), max(0.0, until - time.monotonic()))):
+            for sentinel in ended:
+                del running[sentinel]
+        for process in running.values():
+            process.kill()
     pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -153,12 +168,20 @@ def _run_or_leave(function: Callable[[T], R], task: T) -> R:
 
 
 def _start_worker(compiling: Event) -> None:
-    """Leave Ctrl-C to the main process, clean up (temporary files) when it says to stop, and report compilation."""
+    """Leave Ctrl-C to the main process, clean up (temporary files) when it stops or is gone, and report compilation."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    threading.Thread(target=_end_with_main_process, daemon=True).start()
     until_the_end = ExitStack()
     until_the_end.enter_context(compilation_noticed(compiling.set))
     atexit.register(until_the_end.close)
+
+
+def _end_with_main_process() -> None:
+    main = multiprocessing.parent_process()
+    assert main is not None
+    main.join()
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager
