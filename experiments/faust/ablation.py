@@ -3,9 +3,10 @@
     python experiments/faust/ablation.py --data DIR --out DIR [--rows base,alpha_1] [--table FILE.json]
 
 Every row is the row `base` with some settings changed, trained on 000-049 for 10 minutes of one core with one seed, and
-tested on 050-059, never on the shapes that results are reported on. A row that was stopped goes on, one that is done is
-not run again. `--table` collects all rows that are done, in a file such as ablation.json beside this one, and prints
-them as README.md has them.
+tested on 050-059 as it is after the last step. Settings of presets were chosen by these rows, so 050-059 is the tuning
+set: its figures compare rows, and results are reported on other shapes. A row that was stopped goes on, one that is
+done is not run again. `--table` collects all rows that are done, in a file such as ablation.json beside this one, and
+prints them as README.md has them.
 """
 
 from __future__ import annotations
@@ -120,7 +121,8 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
     if result_file.is_file() and read_config(folder / "config.toml") == config:
         return dict(json.loads(result_file.read_text()))
     torch.set_num_threads(1)
-    facts, failures = train_run(data, folder, config, train_list=TRAIN, val_list=TEST, resume=True, workers=workers)
+    # Without validation: the model after the last step is tested, not one that the test shapes chose.
+    facts, failures = train_run(data, folder, config, train_list=TRAIN, resume=True, workers=workers)
     report, more = evaluate_run(folder, data, test_list=TEST)
     if failures or more:
         raise SystemExit(f"{name}: {[*failures, *more]}")
