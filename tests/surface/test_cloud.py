@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from analytic import grid, random_sphere, sphere, subdivided, torus
+from analytic import grid, random_sphere, rotation, sphere, subdivided, torus
 
 from acnn.datasets import builtin_human
 from acnn.errors import InputError
@@ -52,14 +52,64 @@ def test_an_open_cloud_ends_where_its_points_end():
     assert surface.vertex_areas.sum() == pytest.approx(14**2, rel=0.02)
 
 
-def test_clouds_on_regular_grids_keep_their_area():
-    flat = grid(15)
-    surface = surface_of(PointCloud(flat.vertices, np.tile([0.0, 0.0, 1.0], (225, 1))), unit=1.0)
-    assert surface.vertex_areas.sum() == pytest.approx(14**2, rel=0.02)
+def tube():
+    """Points and normals of a cylinder on a regular grid of squares."""
     angle, height = np.meshgrid(np.arange(48) * np.pi / 24, np.arange(30) * np.pi / 24)
     normals = np.stack([np.cos(angle), np.sin(angle), 0 * angle], axis=-1).reshape(-1, 3)
-    tube = surface_of(PointCloud(normals + height.reshape(-1, 1) * [0, 0, 1.0], normals), unit=1.0)
-    assert tube.vertex_areas.sum() == pytest.approx(2 * np.pi * 29 * np.pi / 24, rel=0.06)
+    return PointCloud(normals + height.reshape(-1, 1) * [0, 0, 1.0], normals)
+
+
+CLOUDS = {
+    "grid": lambda: PointCloud(grid(15).vertices),
+    "grid with normals": lambda: PointCloud(grid(15).vertices, np.tile([0.0, 0.0, 1.0], (225, 1))),
+    "tube": tube,
+    "sphere": lambda: PointCloud(sphere(3).vertices),
+    "random": lambda: PointCloud(random_sphere(800, 0).vertices),
+    "human": lambda: PointCloud(builtin_human().vertices),
+}
+
+
+def weights_of(surface, numbers=None):
+    """Weight of each triangle by its corners, under other numbers."""
+    faces = np.sort(surface.faces if numbers is None else numbers[surface.faces], axis=1)
+    return {tuple(face): round(weight, 9) for face, weight in zip(faces.tolist(), surface.face_weights, strict=True)}
+
+
+def test_clouds_on_regular_grids_keep_their_area():
+    surface = surface_of(CLOUDS["grid with normals"](), unit=1.0)
+    expected = np.ones((15, 15))
+    expected[[0, -1]] *= 0.5
+    expected[:, [0, -1]] *= 0.5
+    np.testing.assert_allclose(surface.vertex_areas, expected.ravel(), rtol=1e-12)
+    assert surface_of(tube(), unit=1.0).vertex_areas.sum() == pytest.approx(2 * np.pi * 29 * np.pi / 24, rel=0.002)
+
+
+@pytest.mark.parametrize("kind", CLOUDS)
+@pytest.mark.parametrize("seed", [0, 1])
+def test_permuting_points_permutes_the_surface(kind, seed):
+    cloud = CLOUDS[kind]()
+    order = np.random.default_rng(seed).permutation(len(cloud.vertices))
+    other = PointCloud(cloud.vertices[order], None if cloud.normals is None else cloud.normals[order])
+    surface, permuted = surface_of(cloud, unit=1.0), surface_of(other, unit=1.0)
+    assert weights_of(permuted, order) == weights_of(surface)
+    np.testing.assert_allclose(permuted.vertex_areas, surface.vertex_areas[order], rtol=1e-9)
+    np.testing.assert_allclose(permuted.normals, surface.normals[order], atol=1e-9)
+    tensors = quadric_tensors(surface, 0.1), quadric_tensors(permuted, 0.1)
+    np.testing.assert_allclose(tensors[1], tensors[0][order], atol=1e-6 * np.abs(tensors[0]).max() + 1e-9)
+
+
+@pytest.mark.parametrize("kind", CLOUDS)
+def test_rigid_motion_scale_and_single_precision_change_no_triangle(kind):
+    cloud = CLOUDS[kind]()
+    turn = rotation(3)
+    normals = None if cloud.normals is None else cloud.normals @ turn.T
+    moved = PointCloud(3 * cloud.vertices @ turn.T + [5.0, -2.0, 1.0], normals)
+    rounded = PointCloud(moved.vertices.astype(np.float32).astype(float), normals)
+    surface = surface_of(cloud, unit=1.0)
+    for other, error in ((moved, 1e-9), (rounded, 1e-4)):
+        found = surface_of(other, unit=3.0)
+        assert weights_of(found) == weights_of(surface)
+        np.testing.assert_allclose(found.vertex_areas, surface.vertex_areas, rtol=error)
 
 
 def test_curvature_of_noisy_clouds_gets_steadier_with_density():

@@ -32,7 +32,7 @@ from acnn.types import Progress
 VERSION = 3
 """To be raised whenever the same settings give other operators or units than before."""
 
-CLOUD_VERSION = 2
+CLOUD_VERSION = 3
 """The same for what changes with point clouds only, descriptors included."""
 
 _ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")

@@ -23,8 +23,9 @@ ROUNDS = 3
 def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArray]:
     """Triangles around every point, from the Delaunay triangulation of its neighbours in its tangent plane.
 
-    Each triangle is found from one, two or all three of its corners and counts with weight 1/3, 2/3 or 1. Where no
-    normals are given they are estimated, and then made better by those of the triangles found with them.
+    Each triangle is found from one, two or all three of its corners and counts with weight 1/3, 2/3 or 1; where more
+    than three points lie on one circle, all their triangulations share the weight (`delaunay_stars`). Where no normals
+    are given they are estimated, and then made better by those of the triangles found with them.
 
     Returns faces (m, 3) turned outwards, their weights (m,), and outward unit normals of the points (n, 3).
     Raises InputError for fewer than four points.
@@ -56,11 +57,12 @@ def _stars(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[Int
     """Unique triangles found around the points, turned as the normals say, and their weights."""
     from acnn.surface.stars import delaunay_stars
 
-    faces, count = np.unique(np.sort(delaunay_stars(points, normals, near), axis=1), axis=0, return_counts=True)
+    found, share = delaunay_stars(points, normals, near)
+    faces, same = np.unique(np.sort(found, axis=1), axis=0, return_inverse=True)
     a, b, c = (points[faces[:, k]] for k in range(3))
     facing = np.einsum("ij,ij->i", np.cross(b - a, c - a), normals[faces].sum(axis=1))
     faces[facing < 0] = faces[facing < 0][:, [0, 2, 1]]
-    return faces.astype(np.int32), np.minimum(count, 3) / 3.0
+    return faces.astype(np.int32), np.bincount(same.ravel(), weights=share, minlength=len(faces)).astype(float)
 
 
 def quadric_tensors(surface: Surface, radius: float) -> FloatArray:
@@ -73,7 +75,7 @@ def quadric_tensors(surface: Surface, radius: float) -> FloatArray:
     n = len(points)
     tree = cKDTree(points)
     distance, near = tree.query(points, min(4 * NEIGHBOURS, n))
-    reach = np.maximum(2.0 * radius, distance[:, min(NEIGHBOURS, n - 1)])
+    reach = np.maximum(2.0 * radius, distance[:, min(NEIGHBOURS, n - 1)] * (1.0 + 1e-9))  # all that are equally far
     across = np.eye(3)[np.argmin(np.abs(normals), axis=1)]
     first = _unit(np.cross(normals, across))
     second = np.cross(normals, first)

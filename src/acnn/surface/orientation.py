@@ -49,7 +49,13 @@ def outward_normals(points: FloatArray, neighbours: int = NEIGHBOURS) -> FloatAr
     for piece in range(pieces):
         member = label == piece
         centred = points[member] - points[member].mean(axis=0)
-        if np.einsum("i,ij,ij->", spacing[member] ** 2, centred, normals[member]) < 0:
+        flux = spacing[member] ** 2 * np.einsum("ij,ij->i", centred, normals[member])
+        outwards = float(flux.sum())
+        if abs(outwards) < 1e-9 * np.abs(centred).max() * float((spacing[member] ** 2).sum()):
+            # A flat piece has no outside: one of its sides, whatever the order of its points.
+            mean = normals[member].mean(axis=0)
+            outwards = float(mean[np.argmax(np.abs(mean) > 0.1)])
+        if outwards < 0:
             normals[member] *= -1.0
     return normals
 

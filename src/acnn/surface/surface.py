@@ -1,8 +1,8 @@
 """What every operator works on: weighted triangles over points, made from a mesh or from a point cloud.
 
 A mesh brings its own triangles. A cloud gets those of local tangent-plane triangulations, which overlap: a triangle
-found from all three of its corners counts once, one found from a single corner a third. Everything in this room and
-beyond takes a `Surface`, so that meshes and clouds share one path.
+found from all three of its corners counts once, one found from a single corner a third. Everything in this subpackage
+and beyond takes a `Surface`, so that meshes and clouds share one path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Surface:
 
     - vertices: (n, 3) centred on the area centroid and divided by `unit`
     - faces: (m, 3) int32, counter-clockwise seen from outside
-    - face_weights: (m,) how much of each triangle counts: 1 on a mesh, 1/3, 2/3 or 1 on a cloud
+    - face_weights: (m,) how much of each triangle counts: 1 on a mesh; on a cloud 1/3, 2/3 or 1, or what
+      triangulations of points on one circle share
     - normals: (n, 3) unit, outward
     - unit: length of one run unit in the coordinates of the shape
     - is_cloud: True where the triangles overlap, so that edges and boundaries mean nothing
