@@ -2,6 +2,7 @@
 
 import functools
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -169,6 +170,19 @@ def test_the_page_works_in_a_browser(page):
         assert "Reference vertex" in browser.run("document.getElementById('picked').textContent")
         assert browser.problems == []
         assert browser.requests == [page.as_uri()]
+
+
+def test_it_says_how_many_shapes_the_means_are_over(tmp_path):
+    data = report_data()
+    page = write_report(replace(data, shapes=data.shapes[:2]), tmp_path / "some.html")
+    with Browser() as browser:
+        browser.open(page.as_uri())
+        browser.wait("Number(document.documentElement.dataset.drawn) > 0")
+        subtitle = browser.run("document.getElementById('subtitle').textContent")
+        assert subtitle.startswith("Mean over 3 shapes of “bumps”, 2 shown. ")
+        assert browser.run("document.querySelector('#table tfoot th').textContent") == "mean over 3"
+        assert browser.run("document.querySelectorAll('#table tbody tr').length") == 2
+    assert content(report_html(data))["summary"] == "Mean over 3 shapes of “bumps”."
 
 
 def test_small_dark_window_without_refinement(tmp_path):

@@ -62,6 +62,8 @@ def _content(data: ReportData) -> dict[str, Any]:
         "title": data.title,
         "version": acnn.__version__,
         "dataset": data.dataset,
+        "summary": _summary(data),
+        "measured": len(figures["shapes"]),
         "length": LENGTHS.get(figures["normalisation"], figures["normalisation"]),
         "refinement": figures.get("refinement", "none"),
         "figures": {"network": _figures(figures), "refined": _figures(figures.get("refined"))},
@@ -87,6 +89,14 @@ def _content(data: ReportData) -> dict[str, Any]:
         "log": [_short(column, 5) for column in data.log.T] if len(data.log) else [],
         "config": str(data.run.config),
     }
+
+
+def _summary(data: ReportData) -> str:
+    """Over how many shapes the figures are, and how many of these are shown."""
+    measured, shown = len(data.figures["shapes"]), len(data.shapes)
+    count = f"{measured} shape{'' if measured == 1 else 's'}"
+    of = "" if shown == measured else f", {shown} shown"
+    return f"Mean over {count} of “{data.dataset}”{of}." if measured > 1 else f"{count} of “{data.dataset}”."
 
 
 def _shape(shape: ReportShape, reference_size: int) -> dict[str, Any]:

@@ -4,8 +4,7 @@ function fillPage(choose) {
   const { network, refined } = data.figures;
   by("title").textContent = data.title;
   by("subtitle").textContent =
-    `${shapes.length} shapes of “${data.dataset}”. ` +
-    `Errors are geodesic distances over the reference’s ${data.length}.`;
+    `${data.summary} Errors are geodesic distances over the reference’s ${data.length}.`;
   fillCards(network, refined);
   fillPublished(network, refined);
   fillTable(choose);
@@ -75,5 +74,5 @@ function fillTable(choose) {
     });
     body.append(made);
   });
-  by("table").append(element("thead", {}, head), body, element("tfoot", {}, row("mean", data.figures, "")));
+  by("table").append(element("thead", {}, head), body, element("tfoot", {}, row(`mean over ${data.measured}`, data.figures, "")));
 }
