@@ -45,7 +45,8 @@ def test_settings_are_changed_by_name_from_text():
         ({"label_smoothing": "2"}, "at most 1"),
         ({"epochs": 2.5}, "right kind"),
         ({"architecture": 5}, "right kind"),
-        ({"minutes": "1", "core_minutes": "1"}, "not both"),
+        ({"minutes": "1", "core_minutes": "1"}, "not more than one"),
+        ({"steps": "-1"}, "negative"),
     ],
 )
 def test_bad_settings_are_named(changes, word):
@@ -55,9 +56,10 @@ def test_bad_settings_are_named(changes, word):
 
 @pytest.mark.parametrize("preset", presets())
 def test_a_budget_that_is_given_takes_the_place_of_the_presets(preset):
-    for given in ({"epochs": 2}, {"minutes": 3.0}, {"core_minutes": "4"}):
+    for given in ({"epochs": 2}, {"minutes": 3.0}, {"core_minutes": "4"}, {"steps": "5"}):
         train = preset_config(preset).with_changes(given).train
-        assert (train.minutes, train.core_minutes) == (given.get("minutes", 0), float(given.get("core_minutes", 0)))
+        budget = {name: getattr(train, name) for name in ("steps", "minutes", "core_minutes")}
+        assert budget == dict.fromkeys(budget, 0) | {key: float(given[key]) for key in given if key in budget}
         assert train.epochs == given.get("epochs", train.epochs)
 
 
@@ -73,3 +75,10 @@ def test_unknown_presets_files_and_keys_are_named(tmp_path):
         read_config(tmp_path / "kind.toml")
     with pytest.raises(InputError, match="cannot be read"):
         read_config(tmp_path / "worse.toml")
+
+
+@pytest.mark.parametrize("preset", ["quick", "quick-partial"])
+def test_the_demo_has_a_fixed_number_of_steps(preset):
+    train = preset_config(preset).train
+    assert train.steps > 0
+    assert (train.minutes, train.core_minutes) == (0, 0)

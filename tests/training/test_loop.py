@@ -4,6 +4,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import pytest
@@ -304,11 +305,25 @@ def test_shared_outputs_are_resumed_and_saved_as_a_plain_network(some, tmp_path)
         train(some, 162, shared, tmp_path / "none")
 
 
+def test_a_number_of_steps_is_kept_however_long_they_take(some, tmp_path, monkeypatch):
+    reports = {1.0: [], 1e6: []}
+    for pace, steps in reports.items():
+        clock = count(step=pace)
+        monkeypatch.setattr("time.perf_counter", lambda clock=clock: next(clock))
+        train(some, 162, config(steps=6), tmp_path / str(pace), report=steps.append)
+    slow, fast = reports.values()
+    assert [step["step"] for step in slow] == [1, 2, 3, 4, 5, 6]  # of four shapes: an epoch and a half
+    assert {step["steps"] for step in slow} == {6}
+    for name in ("step", "loss", "accuracy", "learning_rate"):
+        assert [step[name] for step in slow] == [step[name] for step in fast]
+    assert [step["learning_rate"] for step in slow] == [learning_rate(SETTINGS, k / 6) for k in range(6)]
+
+
 def test_core_minutes_end_a_training_after_that_much_processor_time(some, tmp_path):
     steps = []
     train(some, 162, config(core_minutes=0.02), tmp_path, report=steps.append)
     assert steps[-1]["core_seconds"] >= 1.2 > steps[-2]["core_seconds"]
-    with pytest.raises(InputError, match="not both"):
+    with pytest.raises(InputError, match="not more than one"):
         config(minutes=1, core_minutes=1)
 
 

@@ -15,9 +15,9 @@ from acnn.array_files import map_arrays, read_arrays, write_arrays
 from acnn.errors import InputError
 from acnn.network import AcnnModel
 from acnn.shapes.shape import Mesh
-from acnn.training.config import RunConfig
+from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig
 
-BUDGET = ("epochs", "minutes", "core_minutes", "validate_every")
+BUDGET = ("epochs", *INSTEAD_OF_EPOCHS, "validate_every")
 """Settings of a training that may change when it goes on."""
 
 

@@ -16,6 +16,9 @@ from acnn.patches.settings import PatchSettings
 
 Schedule = Literal["constant", "one-cycle"]
 
+INSTEAD_OF_EPOCHS = ("steps", "minutes", "core_minutes")
+"""Settings that say, where not 0, how long a training is, in place of `epochs`."""
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -24,8 +27,9 @@ class TrainSettings:
     - architecture: see `acnn.network.Architecture`
     - angular_max: the maximum over rotations of the filters, as in the authors' released code
     - epochs: passes over the training shapes
-    - minutes: train for this long instead; 0 is off. Passed time, not passed epochs, then drives the schedule.
-      Validating and saving do not count
+    - steps: train for so many steps instead; 0 is off
+    - minutes: train for this long instead; 0 is off. The clock then drives the schedule, so that the result depends on
+      how busy the machine is. Validating and saving do not count
     - core_minutes: train until this much processor time is spent, over all threads, whatever else the machine does
       meanwhile; 0 is off
     - learning_rate: largest of the schedule
@@ -45,6 +49,7 @@ class TrainSettings:
     architecture: str = "FC64+IC64+IC128+IC256+FC1024+FC512+Softmax"
     angular_max: bool = False
     epochs: int = 30
+    steps: int = 0
     minutes: float = 0.0
     core_minutes: float = 0.0
     learning_rate: float = 1e-3
@@ -66,6 +71,7 @@ class TrainSettings:
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
         for name in (
+            "steps",
             "minutes",
             "core_minutes",
             "learning_rate",
@@ -80,8 +86,8 @@ class TrainSettings:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
         if self.label_smoothing > 1:
             raise InputError(f"label_smoothing = {self.label_smoothing}: it is a share, at most 1.")
-        if self.minutes and self.core_minutes:
-            raise InputError("Give minutes or core_minutes, not both: set one of them to 0.")
+        if sum(getattr(self, name) > 0 for name in INSTEAD_OF_EPOCHS) > 1:
+            raise InputError("Give steps, minutes or core_minutes, not more than one: set the others to 0.")
 
 
 @dataclass(frozen=True)
@@ -101,12 +107,12 @@ class RunConfig:
     def with_changes(self, changes: dict[str, Any]) -> RunConfig:
         """The same with some keys changed, `section.key` or just `key` where only one section has it.
 
-        Values may be text as typed on a command line: `8`, `3,6,24`, `true`. Of `epochs`, `minutes` and `core_minutes`,
-        those given take the place of those that were there.
+        Values may be text as typed on a command line: `8`, `3,6,24`, `true`. Of `epochs`, `steps`, `minutes` and
+        `core_minutes`, those given take the place of those that were there.
         """
         found = {_find(key): value for key, value in changes.items()}
-        if any(("train", name) in found for name in ("epochs", "minutes", "core_minutes")):
-            found = {("train", "minutes"): 0.0, ("train", "core_minutes"): 0.0} | found
+        if any(("train", name) in found for name in ("epochs", *INSTEAD_OF_EPOCHS)):
+            found = {("train", name): type(getattr(self.train, name))() for name in INSTEAD_OF_EPOCHS} | found
         sections: dict[str, dict[str, Any]] = {}
         for (section, name), value in found.items():
             before = getattr(getattr(self, section), name)

@@ -1,6 +1,6 @@
 """The training loop.
 
-Whatever is random at a step is drawn from the seed and the step's number alone, so that a run of some epochs which was
+Whatever is random at a step is drawn from the seed and the step's number alone, so that a run of some steps which was
 stopped and resumed from its checkpoint takes exactly the steps that it would have taken. Where time is the budget, the
 clock decides how many steps there are and, unless it is constant, the rate.
 """
@@ -139,7 +139,7 @@ def train(
     if resume and checkpoint.exists():
         progress = read_checkpoint(checkpoint, model, optimiser, identity)
     per_epoch = math.ceil(len(shapes) / settings.shapes_per_step)
-    steps = per_epoch * settings.epochs
+    steps = settings.steps or per_epoch * settings.epochs
     clock = _Clock(progress)
     saved = progress.seconds
     chance, recent = math.log(classes), deque[float](maxlen=2 * WINDOW)
