@@ -5,16 +5,23 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from analytic import permuted, rotation
+from safetensors.numpy import load_file
+from scipy.spatial import cKDTree
 
 from acnn.cli import main
+from acnn.correspondence.texture_transfer import colors_at, sampled
 from acnn.datasets import builtin_humans
+from acnn.datasets.opening import humans_dataset
 from acnn.pipeline.demo import run_demo
+from acnn.pipeline.first_match import A, B
 from acnn.pipeline.match import match_shape
 from acnn.pipeline.match_files import match_files
 from acnn.pipeline.run import open_run
-from acnn.shapes import Mesh, PointCloud, save
-from acnn.surface import vertex_normals
+from acnn.shapes import Mesh, PointCloud, load, save
+from acnn.surface import surface_of, vertex_normals
+from acnn.surface.closest_points import SurfacePoints
 from acnn.training import preset_config
 from acnn.viewer import show_demo
 
@@ -25,9 +32,17 @@ def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACNN_CACHE", str(folder / "cache"))
-        config = preset_config("quick").with_changes({"epochs": 16, "minutes": 0, "scales": "6,36", "angles": 6})
+        config = preset_config("quick").with_changes({"epochs": 16, "scales": "6,36", "angles": 6})
         config = config.with_changes({"architecture": "FC32+RES(IC32)+RES(IC32)+FC128+Softmax", "loss_vertices": 800})
-        facts = run_demo(folder, config=config, train_shapes=12, test_shapes=2, workers=1, draw=show_demo)
+        facts = run_demo(
+            folder,
+            config=config,
+            train_shapes=12,
+            test_shapes=2,
+            workers=1,
+            threads=1,
+            draw=show_demo,
+        )
         yield folder, facts, open_run(folder / "run")
 
 
@@ -46,6 +61,54 @@ def test_the_demo_beats_a_bar_and_leaves_its_files(demo):
         "run",
     ):
         assert (folder / name).exists()
+
+
+def interrupted(*arguments, **options):
+    raise KeyboardInterrupt
+
+
+def test_the_demo_shows_what_the_pretrained_model_gives_before_it_trains(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("acnn.pipeline.demo.train_run", interrupted)
+    first = tmp_path / "demo" / "first"
+    assert main(["demo", "--out", str(tmp_path / "demo")]) == 130
+    assert f"{first / 'match.html'}: two built-in humans" in capsys.readouterr().err
+    assert {"match.html", "texture.png", "a_textured.glb"} < {path.name for path in first.iterdir()}
+    truth = humans_dataset(copies=1).named(A).read().truth
+    right = SurfacePoints(truth.face, truth.weights)
+    b = load(first / f"{B}.obj")
+    matched = np.loadtxt(first / "a_to_b.txt", dtype=int)
+    apart = np.linalg.norm(b.vertices[matched] - right.of_corners(b.vertices[b.faces]), axis=1)
+    assert apart.mean() < 0.015 * np.sqrt(surface_of(b, 1.0).vertex_areas.sum())
+    # the texture of A has the colours of the right points of B, but for edges of its squares
+    a, textured = load(first / f"{A}.ply"), load(first / "a_textured.glb")
+    same = cKDTree(a.vertices).query(textured.vertices)[1]
+    corner = np.zeros(len(textured.vertices), int)
+    corner[textured.faces.ravel()] = textured.texture.uv_faces.ravel()
+    shown = sampled(textured.texture.image, textured.texture.uv[corner])[:, :3]
+    off = np.abs(shown - colors_at(b, right)[same, :3]).max(axis=1)
+    assert np.mean(off < 30) > 0.7
+
+
+def test_the_demo_trains_the_same_network_whatever_the_number_of_cores(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("acnn.pipeline.demo.evaluate_run", interrupted)
+    tiny = {"steps": 3, "angles": 2, "scales": "6", "architecture": "FC64+IC64+FC256+Softmax"}
+    config = preset_config("quick").with_changes(tiny)
+    before = torch.get_num_threads()
+    networks = []
+    try:
+        for threads in (1, 3):
+            torch.set_num_threads(threads)
+            folder = tmp_path / f"{threads} threads"
+            with pytest.raises(KeyboardInterrupt):
+                run_demo(folder, config=config, train_shapes=2, test_shapes=1, workers=1)
+            assert torch.get_num_threads() == threads
+            networks.append(load_file(folder / "run" / "model.safetensors"))
+    finally:
+        torch.set_num_threads(before)
+    first, second = networks
+    assert len(first) > 5
+    assert all(np.array_equal(first[name], second[name]) for name in first)
 
 
 def agreement(a, b):

@@ -23,11 +23,11 @@ def demo(tmp_path_factory):
     folder = tmp_path_factory.mktemp("partial")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACNN_CACHE", str(folder / "cache"))
-        config = preset_config("quick-partial").with_changes(
-            {"epochs": 14, "minutes": 0, "scales": "6,36", "angles": 6}
-        )
+        config = preset_config("quick-partial").with_changes({"epochs": 14, "scales": "6,36", "angles": 6})
         config = config.with_changes({"architecture": "FC32+RES(IC32)+RES(IC32)+FC128+Softmax", "shot_radii": "8"})
-        facts = run_demo(folder, partial=True, config=config, train_shapes=14, test_shapes=1, workers=1, draw=show_demo)
+        facts = run_demo(
+            folder, partial=True, config=config, train_shapes=14, test_shapes=1, workers=1, threads=1, draw=show_demo
+        )
         yield folder, facts, open_run(folder / "run")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from acnn.errors import InputError
 from acnn.evaluation.curves import report_curves, write_curves
 from acnn.files import check_outputs, write_whole
 from acnn.pipeline.evaluate_run import Matched, evaluate_run
+from acnn.pipeline.first_match import Show, first_match
 from acnn.pipeline.run import Run, open_run
 from acnn.pipeline.train_run import train_run
 from acnn.training.config import RunConfig, preset_config
@@ -56,24 +58,34 @@ def run_demo(
     train_shapes: int | None = None,
     test_shapes: int = 12,
     workers: int = 2,
+    threads: int = 2,
     progress: Progress | None = None,
+    show_first: Show | None = None,
     draw: Draw | None = None,
 ) -> dict[str, Any]:
     """Run the demo and leave everything in a folder.
 
+    The training has a fixed number of steps on a fixed number of threads, and whatever is random comes from seeds: the
+    figures do not depend on how busy a machine is, how many cores it has, or how many processes prepare. Processors of
+    another kind and other versions of libraries round differently, which changes the figures a little.
+
     Parameters
-    - out: folder; the run goes into `out/run`, the figures beside it
+    - out: folder; the first match goes into `out/first`, the run into `out/run`, the figures beside them
     - partial: learn from and match parts, with cuts and with holes, instead of whole shapes
     - config: by default the preset `quick`, or `quick-partial`
     - train_shapes: how many of the training shapes to use, for a quick try; None is all
     - test_shapes: how many shapes of unseen people to match, and as many remeshed copies (or: how many parts of each
       kind)
     - workers: processes that prepare
+    - threads: of the training; sums are rounded differently with another number
     - progress: called with (done, in all); stages `preparing`, `training` and so on
+    - show_first: shows two humans matched by the pretrained model, before anything is trained
+      (`acnn.viewer.show_first_match`); None leaves that out
     - draw: shows the matched shapes (`acnn.viewer.show_demo`)
 
     Returns `exact, mean_error_x100, seconds` on unseen people, the same under `refined`, and all of that under
     `remeshed` for remeshed copies of them; of parts, those with cuts come first and those with holes are under `holes`.
+    `first_result_seconds` is the time until the first match was shown.
     """
     began = time.perf_counter()
     plan = partial_plan(train_shapes, test_shapes, config) if partial else whole_plan(train_shapes, test_shapes, config)
@@ -81,21 +93,26 @@ def run_demo(
     if out.is_dir() and any(out.iterdir()):
         raise InputError(f"{out}: is not empty. Choose another folder with --out, or delete this one.")
     check_outputs([out / "demo.json"])
-    facts, _ = train_run(dataset, out / "run", plan.config, workers=workers, progress=progress)
-    run = open_run(out / "run")
-    kept: dict[str, list[Matched]] = {kind: [] for kind in plan.tested}
-    reports = {}
-    for kind, samples in kept.items():
-        reports[kind], _ = evaluate_run(
-            run,
-            dataset,
-            test_list=",".join(plan.tested[kind]),
-            refinement=plan.refinement,
-            workers=workers,
-            progress=named_stages(progress, f"{{}} unseen humans ({kind})"),
-            keep=samples.append,
-        )
-        write_whole(out / f"evaluation_{kind}.json", json.dumps(reports[kind], indent=1).encode())
+    first_seconds = None
+    if show_first:
+        first_match(out / "first", show_first, progress=progress)
+        first_seconds = time.perf_counter() - began
+    with _torch_threads(threads):
+        facts, _ = train_run(dataset, out / "run", plan.config, workers=workers, progress=progress)
+        run = open_run(out / "run")
+        kept: dict[str, list[Matched]] = {kind: [] for kind in plan.tested}
+        reports = {}
+        for kind, samples in kept.items():
+            reports[kind], _ = evaluate_run(
+                run,
+                dataset,
+                test_list=",".join(plan.tested[kind]),
+                refinement=plan.refinement,
+                workers=workers,
+                progress=named_stages(progress, f"{{}} unseen humans ({kind})"),
+                keep=samples.append,
+            )
+            write_whole(out / f"evaluation_{kind}.json", json.dumps(reports[kind], indent=1).encode())
     _write_curves(out, reports)
     pictures = [out / "curves.png"]
     if draw:
@@ -106,6 +123,7 @@ def run_demo(
         second: _figures(reports[second]),
         "train_shapes": len(facts["train"]),
         "steps": facts.get("step"),
+        "first_result_seconds": first_seconds,
         "seconds_preparing": facts["seconds_preparing"],
         "seconds_training": facts["seconds_training"],
         "seconds": time.perf_counter() - began,
@@ -147,6 +165,18 @@ def partial_plan(train_shapes: int | None, test_shapes: int, config: RunConfig |
         tested[kind] = [s.name for s in matched.samples]
     parts = replace(dataset, samples=tuple(samples), unit=learned.unit)
     return Plan(parts, tested, config or preset_config("quick-partial"), "pfm")
+
+
+@contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _figures(report: dict[str, Any]) -> dict[str, Any]:
