@@ -64,13 +64,14 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            facts = json.loads(file.metadata()["acnn"])
+            about, checksum = _facts(file.metadata())
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if facts["checksum"] != _checksum(arrays):
-            raise ValueError("its checksum does not match")
-        return arrays, facts["about"]
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise InputError(f"{path}: not a sound file ({error}). Copy it again, or make it anew.") from error
+    # TypeError is what the library raises for types of numbers that NumPy does not have.
+    except (OSError, ValueError, TypeError, SafetensorError) as error:
+        raise _damaged(path, error) from error
+    if checksum != _checksum(arrays):
+        raise _damaged(path, "its checksum does not match")
+    return arrays, about
 
 
 def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -80,16 +81,39 @@ def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[An
     """
     try:
         arrays, metadata = _mapped(path)
-        facts = json.loads(metadata["acnn"])
-        if verify and facts["checksum"] != _checksum(arrays):
-            raise ValueError("its checksum does not match")
-        return arrays, facts["about"]
-    except (OSError, ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: not a sound file ({error}). Copy it again, or make it anew.") from error
+        about, checksum = _facts(metadata)
+    except (OSError, ValueError) as error:
+        raise _damaged(path, error) from error
+    if verify and checksum != _checksum(arrays):
+        raise _damaged(path, "its checksum does not match")
+    return arrays, about
 
 
-def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
-    """Arrays of a safetensors file as views of a memory map (the format: header length, JSON header, data)."""
+def _damaged(path: Path, why: object) -> InputError:
+    return InputError(f"{path}: not a valid file ({why}). Copy it again, or make it again.")
+
+
+def _facts(metadata: Any) -> tuple[dict[str, Any], Any]:
+    """What `write_arrays` was told about the arrays, and their checksum; raises ValueError where it wrote neither."""
+    content = metadata.get("acnn") if isinstance(metadata, dict) else None
+    facts = _json(content) if isinstance(content, str) else None
+    if not isinstance(facts, dict) or "checksum" not in facts or not isinstance(facts.get("about"), dict):
+        raise ValueError("acnn did not write it, or its metadata are damaged")
+    return facts["about"], facts["checksum"]
+
+
+def _json(text: str | bytes) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("its JSON is nested too deeply") from error
+
+
+def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
+    """Arrays of a safetensors file as views of a memory map (the format: header length, JSON header, data).
+
+    Raises OSError, or ValueError where it is damaged.
+    """
     size = path.stat().st_size
     if size < 8:
         raise ValueError("it is cut short")
@@ -97,14 +121,20 @@ def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     length = int(np.frombuffer(data[:8].tobytes(), dtype="<u8")[0])
     if not 2 <= length <= size - 8:
         raise ValueError("its header is damaged")
-    header = json.loads(data[8 : 8 + length].tobytes())
-    metadata = header.pop("__metadata__")
+    header = _json(data[8 : 8 + length].tobytes())
+    if not isinstance(header, dict):
+        raise ValueError("its header is damaged")
+    metadata = header.pop("__metadata__", None)
     arrays = {}
     for name, about in header.items():
-        begin, end = (8 + length + int(offset) for offset in about["data_offsets"])
+        try:
+            begin, end = (8 + length + int(offset) for offset in about["data_offsets"])
+            kind, shape = _TYPES[about["dtype"]], tuple(int(side) for side in about["shape"])
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"the header of '{name}' is damaged") from error
         if not 8 + length <= begin <= end <= size:
             raise ValueError("it is cut short")
-        arrays[name] = data[begin:end].view(_TYPES[about["dtype"]]).reshape(about["shape"])
+        arrays[name] = data[begin:end].view(kind).reshape(shape)
     return arrays, metadata
 
 

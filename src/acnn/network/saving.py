@@ -66,16 +66,46 @@ def load_model(path: Path | str) -> tuple[AcnnModel, dict[str, Any]]:
         if outer["checksum"] != _checksum(outer["about"], tensors):
             raise InputError(f"{path}: the model's contents have been altered or damaged. Save or download it again.")
         about = json.loads(outer["about"])
-        with torch.device("meta"):  # no memory before it is known that the tensors fit
-            model = AcnnModel(**about["config"])
-        model.load_state_dict(tensors, strict=True, assign=True)
+        config, metadata = dict(about["config"]), dict(about["metadata"])
     except InputError:
         raise
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
-        raise InputError(f"{path}: the model's tensors do not fit its configuration ({error}).") from error
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise InputError(f"{path}: the model's metadata are damaged ({error!r}). Save or download it again.") from error
+    try:
+        with torch.device("meta"):  # no memory before it is known that the tensors fit
+            model = AcnnModel(**config)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise InputError(f"{path}: the model's configuration makes no network ({error}).") from error
+    model.load_state_dict(fitting_tensors(path, tensors, model), assign=True)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
-    return model.eval(), about["metadata"]
+    return model.eval(), metadata
+
+
+def fitting_tensors(path: Path, tensors: dict[str, torch.Tensor], model: AcnnModel) -> dict[str, torch.Tensor]:
+    """The tensors of a file as the model's state has them, other types of fractions converted.
+
+    Raises InputError that names the file and the tensor where one is missing, of another shape or kind, or not finite.
+    """
+    expected = model.state_dict()
+    odd = sorted(expected.keys() ^ tensors.keys())
+    if odd:
+        what = "lacks" if odd[0] in expected else "has"
+        raise InputError(f"{path}: {what} '{odd[0]}' ({len(odd)} in total), unlike a network of its configuration.")
+    fitting = {}
+    for name, wanted in expected.items():
+        tensor = tensors[name]
+        if tensor.shape == (1,) and wanted.ndim == 0:  # as `write_arrays` keeps a single number
+            tensor = tensor.reshape(())
+        if tensor.shape != wanted.shape or tensor.is_floating_point() != wanted.is_floating_point():
+            raise InputError(
+                f"{path}: '{name}' holds {tensor.dtype} of shape {tuple(tensor.shape)}; "
+                f"{wanted.dtype} of shape {tuple(wanted.shape)} is needed."
+            )
+        fitting[name] = tensor.to(wanted.dtype)
+        if not torch.isfinite(fitting[name]).all():
+            raise InputError(f"{path}: '{name}' holds numbers that are not finite.")
+    return fitting
 
 
 def _checksum(about: str, tensors: dict[str, torch.Tensor]) -> str:

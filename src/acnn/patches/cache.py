@@ -164,6 +164,9 @@ def read_patches(path: str | os.PathLike[str], *, verify: bool = True) -> PatchO
     arrays, about = map_arrays(path, verify=verify)
     if about.get("version") != VERSION or sorted(arrays) != sorted(_ARRAYS):
         raise InputError(f"{path}: not a patch operator of this version. Delete it; it will be made again when needed.")
-    settings = PatchSettings(**about["settings"])
-    wide = tuple(about["wide"])
-    return PatchOperator(**arrays, unit=float(about["unit"]), settings=settings, facts=about["facts"], wide=wide)
+    try:
+        settings, unit = PatchSettings(**about["settings"]), float(about["unit"])
+        wide, facts = tuple(map(int, about["wide"])), dict(about["facts"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: its metadata are damaged ({error!r}). Delete it; it will be made again.") from error
+    return PatchOperator(**arrays, unit=unit, settings=settings, facts=facts, wide=wide)

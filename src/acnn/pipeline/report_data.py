@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from acnn.pipeline.evaluate_run import Matched, evaluate_run
 from acnn.pipeline.prepare import Failure
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes.shape import FloatArray, IntArray, Mesh
+from acnn.training.log import read_log
 from acnn.types import Progress
 
 LOG_POINTS = 240
@@ -229,15 +229,8 @@ def _published_for(dataset: str) -> tuple[PublishedTable, bool]:
 
 def _training_log(path: Path) -> FloatArray:
     """(points, 2) seconds and mean loss over equal stretches of a training log; empty where there is none."""
-    rows = []
-    try:
-        for line in path.read_text().splitlines():
-            step = json.loads(line)
-            if "loss" in step and "seconds" in step:
-                rows.append((float(step["seconds"]), float(step["loss"])))
-    except (OSError, ValueError):
-        return np.zeros((0, 2))
-    table = np.array(rows).reshape(-1, 2)
+    rows = [(step["seconds"], step["loss"]) for step in read_log(path, "seconds", "loss")]
+    table = np.array(rows, float).reshape(-1, 2)
     table = table[np.isfinite(table).all(axis=1)]
     if len(table) <= LOG_POINTS:
         return table

@@ -156,12 +156,56 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         if (folder / "run.json").exists():
             hint = "It was stopped before the first model was saved."
         raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}")
-    model, metadata = load_model(folder / "model.safetensors")
-    arrays, _ = read_arrays(folder / "reference.safetensors")
+    path = folder / "model.safetensors"
+    model, metadata = load_model(path)
+    config = RunConfig.from_dict(metadata.get("config"), str(path))
+    if (model.angles, model.scales) != (config.patches.angles, len(config.patches.scales)):
+        raise InputError(
+            f"{path}: the network takes {model.angles} angles and {model.scales} scales, but its settings are "
+            f"{config.patches.angles} angles and scales {config.patches.scales}."
+        )
+    reference, mirror = _read_reference(folder / "reference.safetensors", model.classes)
+    return Run(folder, model, config, reference, mirror, _read_facts(folder / "run.json"))
+
+
+def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None]:
+    """The mesh whose vertices are the labels, and its mirror, where it has one."""
+    arrays, _ = read_arrays(path)
+    missing = [name for name in ("vertices", "faces") if name not in arrays]
+    if missing:
+        raise InputError(f"{path}: holds no {' and no '.join(missing)}.")
     try:
-        facts = json.loads((folder / "run.json").read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder / 'run.json'}: cannot be read: {error}") from None
-    reference = Mesh(arrays["vertices"], arrays["faces"])
-    config = RunConfig.from_dict(metadata["config"], str(folder))
-    return Run(folder, model, config, reference, arrays.get("mirror"), facts)
+        reference = Mesh(arrays["vertices"], arrays["faces"])
+    except InputError as error:
+        raise InputError(f"{path}: the reference is damaged: {error}") from error
+    m, mirror = len(reference.vertices), arrays.get("mirror")
+    if m != classes:
+        raise InputError(f"{path}: the reference has {m} vertices, but the network labels {classes}.")
+    if mirror is None:
+        return reference, None
+    if mirror.shape != (m,) or mirror.dtype.kind not in "iu" or mirror.min() < -1 or mirror.max() >= m:
+        raise InputError(f"{path}: the mirror must be one of the {m} vertices for each, or -1.")
+    return reference, mirror
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    """What `run.json` records of a run."""
+    facts = read_json(path)
+    unit, content = facts.get("unit"), facts.get("content")
+    fits = {
+        "data": isinstance(facts.get("data"), str),
+        "train": _is_names(facts.get("train")),
+        "validation": _is_names(facts.get("validation")),
+        "unit": unit is None or (type(unit) in (int, float) and 0 < unit < np.inf),
+        # Runs of earlier versions have none.
+        "content": content is None or (isinstance(content, dict) and all(map(_is_names, content.values()))),
+    }
+    bad = next((name for name, fit in fits.items() if not fit), None)
+    if bad is not None:
+        what = f"is {repr(facts[bad])[:60]}" if bad in facts else "is missing"
+        raise InputError(f"{path}: '{bad}' {what}, which no training writes. Copy the file again.")
+    return facts
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)

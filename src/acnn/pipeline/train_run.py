@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from dataclasses import replace
@@ -22,6 +21,7 @@ from acnn.pipeline.prepare import Failure, prepare
 from acnn.pipeline.run import FILES, write_run
 from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import RunConfig
+from acnn.training.log import read_log
 from acnn.training.loop import Report, train
 from acnn.types import Progress, begin_stage
 
@@ -136,8 +136,7 @@ def train_run(
         metadata={"data": facts["data"]},
     )
     if not last:  # all steps were taken before
-        lines = (out / "log.jsonl").read_text().splitlines()
-        last = json.loads(lines[-1]) if lines else {}
+        last = (read_log(out / "log.jsonl", "step") or [{}])[-1]
     facts |= {
         key: last[key]
         for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "best_step", "notice")

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import torch
 
+from acnn.arguments import check_fields
 from acnn.array_files import map_arrays, read_arrays, write_arrays
 from acnn.errors import InputError
 from acnn.network import AcnnModel
+from acnn.network.saving import fitting_tensors
 from acnn.shapes.shape import Mesh
 from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig
 
@@ -68,11 +70,11 @@ def check_settings(path: Path, config: dict[str, Any]) -> None:
 
     - config: as from `run_identity`; what only one of the two knows is not compared
     """
-    started = json.loads(map_arrays(path, verify=False)[1]["checkpoint"])["config"]
+    started = _about(path, map_arrays(path, verify=False)[1])["config"]
     other = []
     for section, now in config.items():
         before = started.get(section, now)
-        if not isinstance(now, dict):
+        if not (isinstance(now, dict) and isinstance(before, dict)):
             other += [section] if now != before and section != "preset" else []
             continue
         changed = [key for key in now | before if key not in BUDGET and now.get(key) != before.get(key)]
@@ -91,16 +93,48 @@ def read_checkpoint(path: Path, model: AcnnModel, optimiser: torch.optim.Optimiz
     """
     check_settings(path, config)
     arrays, header = read_arrays(path)
-    about = json.loads(header["checkpoint"])
+    about = _about(path, header)
+    try:
+        progress = Progress(**about["progress"])
+        check_fields(progress)
+    except TypeError as error:
+        raise InputError(f"{path}: does not record how far the training has come ({error}).") from error
     if about["model"] != model.config:
         raise InputError(
             f"{path}: belongs to a network {about['model']}, not {model.config}: train into another folder."
         )
     tensors = {name: torch.from_numpy(np.array(array)) for name, array in arrays.items()}
-    model.load_state_dict({name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")})
-    parameters = list(model.parameters())
-    for name, tensor in tensors.items():
-        if name.startswith("optimiser."):
-            _, index, key = name.split(".", 2)
-            optimiser.state[parameters[int(index)]][key] = tensor
-    return Progress(**about["progress"])
+    own = {name.removeprefix("model."): t for name, t in tensors.items() if name.startswith("model.")}
+    state = _optimiser_state(path, tensors, list(model.parameters()))
+    model.load_state_dict(fitting_tensors(path, own, model))
+    optimiser.state.update(state)
+    return progress
+
+
+def _about(path: Path, header: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint records besides its arrays: `progress`, `config` and `model`, each a dictionary."""
+    try:
+        about = json.loads(header["checkpoint"])
+        return {name: dict(about[name]) for name in ("progress", "config", "model")}
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            f"{path}: not a checkpoint, or its metadata are damaged ({error!r}). Train into another folder."
+        ) from error
+
+
+def _optimiser_state(
+    path: Path, tensors: dict[str, torch.Tensor], parameters: list[torch.nn.Parameter]
+) -> dict[torch.Tensor, dict[str, torch.Tensor]]:
+    """The state of AdamW: of every parameter its moments and the steps taken, or of none."""
+    if not any(name.startswith("optimiser.") for name in tensors):
+        return {}
+    state: dict[torch.Tensor, dict[str, torch.Tensor]] = {}
+    for index, parameter in enumerate(parameters):
+        state[parameter] = {}
+        for key in ("step", "exp_avg", "exp_avg_sq"):
+            tensor = tensors.get(f"optimiser.{index}.{key}")
+            shape = (1,) if key == "step" else parameter.shape  # as `write_arrays` keeps a single number
+            if tensor is None or tensor.shape != shape or not tensor.is_floating_point():
+                raise InputError(f"{path}: 'optimiser.{index}.{key}' is missing or does not fit the network.")
+            state[parameter][key] = tensor
+    return state

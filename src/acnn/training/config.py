@@ -130,8 +130,12 @@ class RunConfig:
         }
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], where: str = "the configuration") -> RunConfig:
-        """The record that `as_dict` gave. Raises InputError naming a key that is not known."""
+    def from_dict(cls, values: Any, where: str = "the configuration") -> RunConfig:
+        """The record that `as_dict` gave. Raises InputError naming a key that is not known or of a wrong kind."""
+        if not isinstance(values, dict):
+            raise InputError(
+                f"{where}: settings are {repr(values)[:60]}, but sections {', '.join(_SECTIONS)} are needed."
+            )
         config = cls(preset=str(values.get("preset", "")))
         for section, content in values.items():
             if section == "preset":
@@ -143,7 +147,10 @@ class RunConfig:
                 if key not in {f.name for f in fields(part)}:
                     raise InputError(f"{where}: section '{section}' has no key '{key}'.")
                 _check_kind(value, getattr(part, key), f"{where}: section '{section}', key '{key}'")
-            config = replace(config, **{section: replace(part, **content)})
+            try:
+                config = replace(config, **{section: replace(part, **content)})
+            except InputError as error:
+                raise InputError(f"{where}: section '{section}': {error}") from error
         return config
 
     def __str__(self) -> str:
@@ -167,7 +174,7 @@ def read_config(path: Path) -> RunConfig:
     """Read a configuration from a TOML file."""
     try:
         return RunConfig.from_dict(tomllib.loads(path.read_text()), str(path))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{path}: the configuration cannot be read: {error}") from None
 
 

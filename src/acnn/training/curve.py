@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from acnn.files import write_whole
+from acnn.training.log import read_log
 
 COLUMNS = ("epoch", "step", "core_minutes", "loss", "training_exact", "validation_exact")
 
@@ -21,8 +21,7 @@ def training_curve(log: str | Path) -> list[dict[str, Any]]:
     dropout; step and core-minutes are those at the epoch's end. `validation_exact` is None where nothing was validated.
     """
     epochs: dict[int, list[dict[str, Any]]] = {}
-    for line in Path(log).read_text().splitlines():
-        step = json.loads(line)
+    for step in read_log(Path(log), "epoch", "step", "core_seconds", "loss", "accuracy"):
         epochs.setdefault(step["epoch"], []).append(step)
     longest = max((len(those) for those in epochs.values()), default=0)
     rows = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,9 +17,8 @@ class Log:
         self.path, self.active = path, active
         self.board = _tensorboard(path.parent / "tensorboard", step) if active else None
         if active:
-            lines = path.read_text().splitlines() if step and path.exists() else []
-            kept = [line for line in lines if _step_of(line) <= step]
-            write_whole(path, "".join(line + "\n" for line in kept).encode())
+            kept = [facts for facts in read_log(path, "step") if facts["step"] <= step] if step else []
+            write_whole(path, "".join(json.dumps(facts) + "\n" for facts in kept).encode())
 
     def write(self, facts: dict[str, Any]) -> None:
         """Add a line."""
@@ -41,6 +39,26 @@ class Log:
             self.board.close()
 
 
+def read_log(path: Path, *keys: str) -> list[dict[str, Any]]:
+    """The steps in a log that hold numbers under all of some keys; empty where there is no log.
+
+    Other lines are left out: the last of a run that was killed while writing it may be cut short.
+    """
+    steps = []
+    for line in path.read_text(errors="replace").splitlines() if path.is_file() else []:
+        try:
+            step = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(step, dict) and all(_is_number(step.get(key)) for key in keys):
+            steps.append(step)
+    return steps
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _tensorboard(folder: Path, step: int) -> Any:
     """A TensorBoard writer where TensorBoard is installed (extra `log`), else None."""
     try:
@@ -48,10 +66,3 @@ def _tensorboard(folder: Path, step: int) -> Any:
     except ImportError:
         return None
     return SummaryWriter(str(folder), purge_step=step + 1)
-
-
-def _step_of(line: str) -> float:
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError):  # the last line of a run that was killed while writing it
-        return math.inf
