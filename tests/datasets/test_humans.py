@@ -1,5 +1,6 @@
 """The shipped humans, and the pieces that make them (no body model needed)."""
 
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -9,7 +10,7 @@ from acnn.datasets import builtin_human, builtin_humans
 from acnn.datasets.builtin import pack_humans, read_humans
 from acnn.datasets.collapse import decimate
 from acnn.datasets.overlap import overlap_share
-from acnn.datasets.poses import TEST_POSES, TRAINING_POSES, Pose, blend, bone_turns
+from acnn.datasets.poses import TEST_POSES, TRAINING_POSES, UNSEEN_POSES, Pose, blend, bone_turns
 from acnn.datasets.relax import rigid_relaxer
 from acnn.datasets.remesh import remesh
 from acnn.errors import InputError
@@ -315,6 +316,26 @@ def test_turns_bring_the_limbs_where_the_pose_says():
     assert not np.allclose(
         same["lowerarm01.L"], bone_turns(TRAINING_POSES["run"], bones, heads, 5.0, 4)["lowerarm01.L"]
     )
+
+
+def test_unseen_poses_are_unlike_all_others():
+    """Far beyond the variation of a pose from body to body, which is 5 degrees."""
+
+    def apart(pose, other):
+        limbs = [(pose.left_arm, other.left_arm), (pose.right_arm, other.right_arm)]
+        pairs = [pair for a, b in limbs for pair in ((a.upper, b.upper), (a.fore, b.fore))]
+        legs = [(pose.left_leg, other.left_leg), (pose.right_leg, other.right_leg)]
+        turns = [angle(np.array(u), np.array(v)) for u, v in [*pairs, *((a.thigh, b.thigh) for a, b in legs)]]
+        return np.mean([*turns, *(abs(a.knee - b.knee) for a, b in legs)])
+
+    known = [*TRAINING_POSES.values(), *TEST_POSES.values()]
+    known += [
+        replace(p, left_arm=p.right_arm, right_arm=p.left_arm, left_leg=p.right_leg, right_leg=p.left_leg)
+        for p in known
+    ]
+    assert len(UNSEEN_POSES) == 8
+    assert not {*UNSEEN_POSES} & {*TRAINING_POSES, *TEST_POSES}
+    assert min(apart(pose, other) for pose in UNSEEN_POSES.values() for other in known) > 20
 
 
 def test_blend_runs_from_one_pose_to_the_other():

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +52,7 @@ def make_humans(
     seed: int = 0,
     *,
     test_share: float = 0.2,
+    table: Mapping[str, Pose] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Humans:
     """Make people in poses, all with one connectivity.
@@ -64,6 +65,7 @@ def make_humans(
     - subjects: number of people; poses: of each; vertices: of each shape (12 to about 49,000)
     - seed: same seed, same versions: same humans
     - test_share: share of the people set aside, at least one where there are two or more
+    - table: poses that all people take in turn instead of those for training and testing
     - progress: called with a line of text for every shape
 
     Raises `InputError` for numbers out of range, or where anny is not installed.
@@ -93,7 +95,7 @@ def make_humans(
         stance = proxy.posed(rest[proxy_kept], heads, bone_turns(_OPEN, body.bones, heads))
         allowed = overlap_share(stance, proxy_faces) + _OVERLAP
         testing = person >= first_test
-        for k, (name, pose) in enumerate(_choose(person - first_test if testing else person, poses, testing)):
+        for k, (name, pose) in enumerate(_choose(person, first_test, poses, table)):
             eased = 0.0
             jitter = _JITTER if person or k else 0.0  # the first shape is the reference: upright and even
             for eased in np.arange(0.0, 1.0, 0.1):
@@ -214,15 +216,15 @@ def _people(count: int, seed: int) -> NDArray[np.float64]:
     return np.clip(table, 0.0, 1.0)
 
 
-def _choose(person: int, count: int, testing: bool) -> list[tuple[str, Pose]]:
+def _choose(person: int, first_test: int, count: int, table: Mapping[str, Pose] | None) -> list[tuple[str, Pose]]:
     """The poses of one person: in training first `stand`, then the others in turn, so that all are used alike."""
-    table = TEST_POSES if testing else TRAINING_POSES
-    names = list(table)
-    turning = names if testing else names[1:]
-    chosen = [] if testing else names[:1]
-    step = 3 if testing else 7
-    chosen += [turning[(person * step + k) % len(turning)] for k in range(count - len(chosen))]
-    return [(name, table[name]) for name in chosen[:count]]
+    if table is None and person < first_test:
+        names = list(TRAINING_POSES)
+        turning = [names[1 + (person * 7 + k) % (len(names) - 1)] for k in range(count - 1)]
+        return [(name, TRAINING_POSES[name]) for name in [names[0], *turning]]
+    number, chosen = (person - first_test, TEST_POSES) if table is None else (person, table)
+    names = list(chosen)
+    return [(name, chosen[name]) for name in (names[(number * 3 + k) % len(names)] for k in range(count))]
 
 
 def _restrict(body: Body, kept: NDArray[np.int64]) -> Body:
