@@ -201,15 +201,18 @@ def wide_pairs(
     n = len(mass)
     count = min(settings.eigenpairs, n - 1)
     wide = [i for i, t in enumerate(settings.scales) if settings.kernel == "auto" and t > WIDE]
-    found: list[tuple[FloatArray, FloatArray]] = []
+    by_angle: dict[int, tuple[FloatArray, FloatArray]] = {}
+    # Both principal directions go first: they need most pairs, and where theirs do not suffice no others are needed.
+    first = sorted({0, settings.angles // 2})
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        # The first angle goes alone: where its pairs do not suffice, the others need none.
-        for thetas in (settings.thetas[:1], settings.thetas[1:]):
+        for angles in (first, [a for a in range(settings.angles) if a not in first]):
             if wide:
-                matrices = (parts.matrix(settings.alpha, theta) for theta in thetas)
-                found += pool.map(lambda matrix: eigenpairs(matrix, mass, count), matrices)
-                last = min(values[-1] for values, _ in found)
+                matrices = (parts.matrix(settings.alpha, settings.thetas[a]) for a in angles)
+                results = pool.map(lambda matrix: eigenpairs(matrix, mass, count), matrices)
+                by_angle |= dict(zip(angles, results, strict=True))
+                last = min(values[-1] for values, _ in by_angle.values())
                 wide = [i for i in wide if np.exp(-settings.scales[i] * last) <= SUFFICIENT]
+    found = [by_angle[a] for a in sorted(by_angle)]
     if not wide:
         return (), np.zeros((settings.angles, 0), np.float32), np.zeros((settings.angles, n, 0), np.float32)
     smallest = min(settings.scales[i] for i in wide)

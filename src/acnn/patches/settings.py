@@ -20,7 +20,7 @@ WIDE = 120.0
 """With kernel `auto`, scales above this are kept as eigenpairs where these suffice (`SUFFICIENT`).
 
 On a human of 6,890 vertices a row at t = 60 needs some 190 entries, while 600 eigenpairs would be needed for an error
-of 1 %; at t = 240 it is the other way round, and 200 pairs do."""
+of 1 %; at t = 300 it is the other way round, and 200 pairs do."""
 
 SUFFICIENT = 2e-3
 """Eigenpairs suffice for a scale t where exp(-t lambda) has fallen to this at the last of them.
