@@ -126,7 +126,7 @@ def measured(pair: Pair, model: str | None) -> dict[str, Any]:
         "pair": name,
         "route": facts["route"],
         "confidence": facts["mean_confidence"],
-        "of B": facts.get("target_mean_confidence"),
+        "verdict": facts["verdict"],
         "distortion": facts["distortion"],
         "core_s": time.process_time() - began,
     }

@@ -5,13 +5,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analytic import bumpy, permuted
+from analytic import bumpy, cylinder, permuted, sphere
+from scipy.stats import spearmanr
 
 import acnn.patches.cache
 import acnn.pipeline.match
 import acnn.pipeline.prepared
 from acnn.cli import main
 from acnn.datasets import builtin_humans, open_dataset
+from acnn.datasets.parts import cut_part
 from acnn.datasets.remesh import remesh
 from acnn.errors import InputError
 from acnn.pipeline.match import PairMatch, match_pair, match_shape
@@ -60,7 +62,70 @@ def test_two_people_never_seen_in_triangulations_of_their_own_are_matched_throug
     truth = np.einsum("nk,nkd->nd", a.weights, second.vertices[first.faces[a.face]])
     assert mean_error_x100(found.a_to_b, truth, b.mesh) < 5
     assert found.places.faces.shape == (len(a.mesh.vertices),)
-    assert found.confidence.mean() > 0.5
+    assert found.verdict == found.facts["verdict"] == "good"
+    assert found.judgement.reasons == found.judgement.advice == ()
+    # where the map is off, the confidence is lower: that of the network before refinement hardly said so
+    off = np.linalg.norm(b.mesh.vertices[found.a_to_b] - truth, axis=1)
+    assert spearmanr(found.confidence, -off)[0] > 0.4
+
+
+def rod(around=8, along=30):
+    """A thin rod, like nothing that was ever seen."""
+    mesh = cylinder(around, along)
+    return Mesh(mesh.vertices * [0.02, 0.02, 1 / np.ptp(mesh.vertices[:, 2])], mesh.faces)
+
+
+def far_outlier():
+    """A cloud of an ellipsoid, and a point far away."""
+    points = np.random.default_rng(0).normal(size=(500, 3))
+    points *= np.array([1.0, 0.7, 0.5]) / np.linalg.norm(points, axis=1, keepdims=True)
+    return PointCloud(np.vstack([points, [[1e4, 0, 0]]]))
+
+
+def needles():
+    """A mesh of needles."""
+    return Mesh(sphere(3).vertices * [1.0, 0.01, 0.01], sphere(3).faces)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [(rod, lambda: builtin_humans().mesh(130)), (needles, needles), (far_outlier, far_outlier)],
+    ids=["rod to a human", "needles", "far outlier"],
+)
+def test_nonsense_is_called_failed(a, b, tmp_path, capsys):
+    save(a(), tmp_path / "one.ply")
+    save(b(), tmp_path / "two.ply")
+    asked = ["match", str(tmp_path / "one.ply"), str(tmp_path / "two.ply"), "--out", str(tmp_path / "r"), "--json"]
+    assert main(asked) == 0
+    said = capsys.readouterr()
+    facts = json.loads(said.out)
+    assert facts["verdict"] == "failed"
+    assert "The map collapses" in facts["notices"][0]
+    assert said.err.splitlines()[-1].startswith("verdict: failed.")
+    assert (tmp_path / "r" / "a_to_b.txt").exists()
+
+
+def test_a_good_map_of_an_unsure_network_is_good_and_no_advice_repeats_what_was_tried():
+    humans = builtin_humans()
+    coarse = remesh(humans.mesh(138), vertices=500, seed=1).mesh
+    found = match_pair(humans.mesh(151), coarse)
+    assert min(found.facts["network_confidence"].values()) < 0.5
+    assert "descriptors do not keep lengths better" in found.facts["why"]  # so that they were tried
+    assert mean_error_x100(found.a_to_b, humans.mesh(138).vertices, coarse) < 5
+    assert found.verdict == "good"
+    assert not any("--model none" in text for text in found.judgement.advice)
+
+
+def test_a_full_shape_matched_to_a_part_is_told_to_go_the_other_way(tmp_path, capsys):
+    humans = builtin_humans()
+    part, _ = cut_part(humans.mesh(134), "cuts", 0.4, seed=1)
+    save(humans.mesh(134), tmp_path / "full.ply")
+    save(part, tmp_path / "part.ply")
+    asked = ["match", str(tmp_path / "full.ply"), str(tmp_path / "part.ply"), "--out", str(tmp_path / "r"), "--json"]
+    assert main(asked) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["verdict"] == "doubtful"
+    assert "B looks like a part of A: match B to A." in facts["notices"]
 
 
 def test_what_preparing_or_an_earlier_match_computed_is_not_computed_again(tmp_path, monkeypatch):
@@ -156,7 +221,7 @@ def test_places_in_triangles_of_a_cloud_are_refused_before_the_work(small, capsy
     a, b = surface_of(bumpy(1)), surface_of(PointCloud(bumpy(1).vertices))
     n = len(a.vertices)
     with pytest.raises(InputError, match="cloud"):
-        _ = PairMatch(a, b, np.arange(n, dtype=np.int32), np.ones(n), None, {}).places
+        _ = PairMatch(a, b, np.arange(n, dtype=np.int32), np.ones(n), None, {}, None).places
 
 
 def test_a_cache_that_cannot_be_used_is_named(tmp_path, monkeypatch):

@@ -127,3 +127,9 @@ def test_too_few_or_coinciding_points_are_refused():
         surface_of(PointCloud(np.eye(3)))
     with pytest.raises(InputError, match="coincide"):
         surface_of(PointCloud(np.ones((5, 3))))
+
+
+def test_a_point_too_far_away_for_any_triangle_is_named():
+    points = np.vstack([random_sphere(200, 0).vertices, [[1e9, 0.0, 0.0]]])
+    with pytest.raises(InputError, match=r"Point 200 of the cloud .* too far"):
+        surface_of(PointCloud(points))

@@ -21,6 +21,7 @@ NETWORK = {
     "route": "network",
     "why": "",
     "model": "humans",
+    "verdict": "good",
     "mean_confidence": 0.61,
     "coverage": 0.93,
     "distortion": 0.12,
@@ -87,6 +88,7 @@ def said(match):
 def test_facts_are_told_in_words():
     told = said(matched_pair())
     assert told["Matched by"].startswith("network humans; Both are matched to its reference")
+    assert told["Verdict"].startswith("good; ")
     assert told["Mean confidence"].startswith("61.0")
     assert told["Coverage"].startswith("93.0")
     assert told["Refinement"].startswith("ZoomOut; A smooth map")
@@ -95,6 +97,7 @@ def test_facts_are_told_in_words():
     told = said(matched_pair(cloud=True, unit={"length": 0.25, "why": "given"}, **alone))
     assert told["Matched by"] == "descriptors; No network was asked for."
     assert "lengths are kept" in told["Mean confidence"]
+    assert said(matched_pair(verdict="failed"))["Verdict"] == "failed; The map should not be used."
     assert told["Refinement"].endswith("Started from SHOT.")
     assert told["Vertices of A"].startswith("162; A point cloud.")
     assert told["Unit of length"] == "0.25; In A's coordinates: given."
@@ -109,7 +112,7 @@ def test_a_folder_that_is_not_there(tmp_path):
 
 
 def test_the_page_works_in_a_browser(tmp_path):
-    match = matched_pair(notices=[TROUBLE])
+    match = matched_pair(notices=[TROUBLE], verdict="failed")
     page = write_match_page(match, tmp_path / "match.html")
     with Browser() as browser:
         browser.open(page.as_uri())
@@ -132,7 +135,7 @@ def test_the_page_works_in_a_browser(tmp_path):
             cell = browser.box(f"#cell-{name}")
             return after(lambda: browser.click(cell["x"] + cell["width"] / 2, cell["y"] + cell["height"] / 2))
 
-        assert TROUBLE in text("notices")
+        assert text("notices") == f"This match has failed{TROUBLE}"
         assert text("a-caption") == "A person <1>.ply162 vertices"
         first = browser.picture(".cells")
         half = first.shape[1] // 2

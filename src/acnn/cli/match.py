@@ -50,12 +50,15 @@ def match(
     for notice in facts["notices"]:
         out.say(f"notice: {notice}")
     out.result(facts, human=_text)
+    if facts["verdict"] == "failed":
+        out.say("verdict: failed. The files were written, but the map should not be used.")
 
 
 def _text(facts: dict[str, Any]) -> str:
     by = facts["route"] if facts.get("model") is None else f"{facts['route']} {facts['model']}"
     return (
-        f"{facts['map']}: {facts['vertices']} vertices by {by}, mean confidence {facts['mean_confidence']:.1%}, "
+        f"{facts['map']}: {facts['verdict']}, {facts['vertices']} vertices by {by}, "
+        f"mean confidence {facts['mean_confidence']:.1%}, "
         f"refinement {facts['refinement']['used']} ({facts['refinement']['why']})\n"
         f"{facts['page']}: both shapes in 3D. Open it in a browser."
     )

@@ -139,12 +139,16 @@ def suitable_method(query: Surface, reference: Surface) -> tuple[RefineMethod, s
     if query.is_cloud:
         return "zoomout", "the query is a cloud, whose borders are not known"
     share = float(query.vertex_areas.sum() / reference.vertex_areas.sum())
-    lengths = [_border_length(surface) for surface in (query, reference)]
-    if not lengths[0] > 2.0 * lengths[1]:
+    if not has_more_border(query, reference):
         return "zoomout", "the query has no border that the reference has not"
     if share >= WHOLE:
         return "zoomout", f"the query has a border, but {share:.1%} of the reference's area"
     return "pfm", f"the query has a border, and {share:.1%} of the reference's area"
+
+
+def has_more_border(surface: Surface, other: Surface) -> bool:
+    """Whether a mesh has borders that another has not: more than twice their length, each over the root of its area."""
+    return _border_length(surface) > 2.0 * _border_length(other)
 
 
 def _border_length(surface: Surface) -> float:

@@ -12,6 +12,7 @@ import numpy as np
 from acnn.arguments import check_arguments
 from acnn.correspondence import SoftMap, basis_of, reference_to_target_from, refine
 from acnn.correspondence.distortion import vertex_distortions
+from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, suitable_method
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.correspondence.unlearned import match_without_network
@@ -32,7 +33,7 @@ NEAR = 10.0
 """Run units (a twentieth of the diameter) around a match within which the network's probability speaks for it."""
 
 FITS = 0.6
-"""Mean confidence from which on the package's network is believed without asking the descriptors."""
+"""Mean probability near the matches from which on the package's network is believed without asking descriptors."""
 
 TORN = 0.5
 """Mean change of lengths above which a map tears: right ones give 0.1 to 0.35, one of a cat through people 0.9."""
@@ -52,8 +53,9 @@ class ShapeMatch:
     - shape, surface: as loaded, and in run units
     - soft_map: what the network says
     - query_to_reference: (n,) the map, refined where asked for
-    - confidence: (n,) in 0..1, the probability that the network gives to places within `NEAR` of the match
+    - confidence: (n,) in 0..1, of that map (`map_confidence`)
     - facts: about the refinement
+    - judgement: of that map
     """
 
     shape: Shape
@@ -62,6 +64,12 @@ class ShapeMatch:
     query_to_reference: IntArray
     confidence: FloatArray
     facts: dict[str, Any]
+    judgement: Judgement
+
+    @property
+    def verdict(self) -> Verdict:
+        """`good`, `doubtful` or `failed`."""
+        return self.judgement.verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +78,12 @@ class PairMatch:
 
     - a, b: in run units
     - a_to_b: (n,) vertices of B
-    - confidence: (n,) in 0..1. Through a network: the probability that it gives for A's vertex to places within `NEAR`
-      of where it puts the match in B. By descriptors: 1 minus the mean change of the lengths of edges
-      (`vertex_distortions`)
+    - confidence: (n,) in 0..1, of the map as it is, whichever way it was found (`map_confidence`)
     - through: (n,) and (m,) reference vertices of A's and B's vertices; None by descriptors
-    - facts: `route` (`network` or `descriptors`), `why`, `model`, `mean_confidence`, `refinement`, ...
+    - facts: `route` (`network` or `descriptors`), `why`, `model`, `verdict`, `mean_confidence`, `refinement`,
+      `distortion`, `judgement` as a dictionary; through a network `network_confidence`, its mean probability for
+      points within `NEAR` of the matches, of `a` and of `b`
+    - judgement: of the map
     """
 
     a: Surface
@@ -83,6 +92,12 @@ class PairMatch:
     confidence: FloatArray
     through: tuple[IntArray, IntArray] | None
     facts: dict[str, Any]
+    judgement: Judgement
+
+    @property
+    def verdict(self) -> Verdict:
+        """`good`, `doubtful` or `failed`."""
+        return self.judgement.verdict
 
     @cached_property
     def places(self) -> SurfacePoints:
@@ -136,7 +151,10 @@ def match_shape(
         begin_stage(progress, "refinement")
     refined = refine(soft, surface, reference, method)
     matched = refined.query_to_reference
-    return ShapeMatch(shape, surface, soft, matched, soft.mass_near(matched, reference.vertices, NEAR), refined.facts)
+    confidence = map_confidence(matched, surface, reference)
+    advice = ["Use a network that was trained on shapes like this one (acnn train)."]
+    judged = judge_map(matched, surface, reference, confidence, names=("A", "the reference"), untried=advice)
+    return ShapeMatch(shape, surface, soft, matched, confidence, refined.facts, judged)
 
 
 @check_arguments
@@ -154,8 +172,8 @@ def match_pair(
 
     Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
     descriptors are compared (`match_without_network`). Where a network of the package is unsure of either shape, or
-    tears them, descriptors are tried as well, and taken where they keep lengths clearly better; a network of one's own
-    does not give way. `facts` say which.
+    distorts them, descriptors are tried as well, and taken where they keep lengths clearly better; a network of one's
+    own does not give way. `facts` say which. `judgement` says whether the map is to be trusted.
 
     Parameters
     - a, b: as `load` returns them
@@ -180,21 +198,44 @@ def match_pair(
     here = surface_of(a, unit)
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}}
     if run is None:
-        return _by_descriptors(here, there, method, "no network was asked for", facts, progress)
+        alone = _by_descriptors(here, there, method, "no network was asked for", facts, progress)
+        return _judged(alone, ["Where both are human bodies, try the pretrained model (--model humans)."])
+    training = "Train a network on shapes like these (acnn train)."
     found = _through(a, b, run, method, (here.unit, there.unit), cache, progress, facts)
-    sure = min(found.facts["mean_confidence"], found.facts["target_mean_confidence"])
-    change = found.facts["distortion"]
+    sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]
     if (sure >= FITS and change <= TORN) or not run.shipped:
-        return found
+        return _judged(found, ["Try descriptors instead of the network (--model none).", training])
     doubt, factor = f"the network '{run.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
     if change > TORN:
         factor = 1.0
-        doubt = f"the network '{run.name}' tears these shapes (lengths change by {change:.0%})"
+        doubt = f"the network '{run.name}' distorts these shapes (lengths change by {change:.0%})"
     other = _by_descriptors(found.a, found.b, method, f"{doubt}, and descriptors keep lengths better", facts, progress)
-    if other.facts["distortion"] <= factor * change:
-        return other
-    found.facts["why"] = f"{doubt}, but descriptors do not keep lengths better"
-    return found
+    if other.facts["distortion"] > factor * change:
+        found.facts["why"] = f"{doubt}, but descriptors do not keep lengths better"
+        other = found
+    return _judged(other, [training])
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A map of A to B before it is judged; fields as of `PairMatch`."""
+
+    a: Surface
+    b: Surface
+    a_to_b: IntArray
+    through: tuple[IntArray, IntArray] | None
+    facts: dict[str, Any]
+
+
+def _judged(found: _Found, untried: list[str]) -> PairMatch:
+    confidence = map_confidence(found.a_to_b, found.a, found.b)
+    judgement = judge_map(found.a_to_b, found.a, found.b, confidence, untried=untried)
+    facts = found.facts | {
+        "verdict": judgement.verdict,
+        "mean_confidence": float(confidence.mean()),
+        "judgement": judgement.as_dict(),
+    }
+    return PairMatch(found.a, found.b, found.a_to_b, confidence, found.through, facts, judgement)
 
 
 def _through(
@@ -206,7 +247,7 @@ def _through(
     cache: bool,
     progress: Progress | None,
     facts: dict[str, Any],
-) -> PairMatch:
+) -> _Found:
     """A to B through the reference of a network."""
     first, second = (
         match_shape(shape, run, refinement="none", unit=unit, cache=cache, progress=named_stages(progress, name))
@@ -224,33 +265,30 @@ def _through(
     start = first.soft_map.through(reference_to_target_from(whole, reference, sure), len(whole))
     refined = refine(start, first.surface, second.surface, method, query_basis=bases[0], reference_basis=bases[1])
     matched = refined.query_to_reference
-    confidence = first.soft_map.mass_near(whole[matched], reference.vertices, NEAR)
+    certain = first.soft_map.mass_near(whole[matched], reference.vertices, NEAR)
     facts = facts | {
         "route": "network",
         "why": "",
         "model": run.name,
-        "mean_confidence": float(confidence.mean()),
-        "target_mean_confidence": float(sure.mean()),
+        "network_confidence": {"a": float(certain.mean()), "b": float(sure.mean())},
         "distortion": float(vertex_distortions(matched, first.surface, second.surface).mean()),
         "refinement": refined.facts,
     }
-    return PairMatch(first.surface, second.surface, matched, confidence, (whole[matched], whole), facts)
+    return _Found(first.surface, second.surface, matched, (whole[matched], whole), facts)
 
 
 def _by_descriptors(
     a: Surface, b: Surface, method: RefineMethod, why: str, facts: dict[str, Any], progress: Progress | None
-) -> PairMatch:
+) -> _Found:
     found = match_without_network(a, b, method, progress=begin_stage(progress, "descriptors"))
-    confidence = float(found.confidence.mean())
     facts = facts | {
         "route": "descriptors",
         "why": why,
         "model": None,
-        "mean_confidence": confidence,
-        "distortion": 1.0 - confidence,
+        "distortion": 1.0 - float(found.confidence.mean()),
         "refinement": {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts},
     }
-    return PairMatch(a, b, found.query_to_reference, found.confidence, None, facts)
+    return _Found(a, b, found.query_to_reference, None, facts)
 
 
 def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:

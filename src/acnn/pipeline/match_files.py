@@ -13,23 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
+from acnn.correspondence.judge import Judgement
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.errors import InputError
 from acnn.files import check_outputs, write_whole
 from acnn.pipeline.map_files import files_of_match, fingerprint
-from acnn.pipeline.match import TORN, match_pair, match_shape
+from acnn.pipeline.match import match_pair, match_shape
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.coloring import position_bytes
 from acnn.shapes.shape import FloatArray, IntArray, Shape
 from acnn.surface import Surface, surface_of
 from acnn.types import Progress, begin_stage
-
-DOUBTFUL = 0.5
-"""Mean confidence below which a match is called doubtful."""
-
-UNREACHED = 0.5
-"""Share of the target's area that a map of a whole shape should reach at least."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +80,8 @@ def match_files(
 
     `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`).
 
-    Returns facts about the match; `notices` is what a user should know before trusting it.
+    Returns facts about the match: `verdict` is `good`, `doubtful` or `failed`, and `notices` what a user should know
+    before trusting it.
 
     Raises InputError, before any work, where a file of the result cannot be written or must not be overwritten, or the
     target of `barycentric` is a cloud.
@@ -114,10 +110,13 @@ def match_files(
         matched, confidence = alone.query_to_reference, alone.confidence
         arrays: dict[str, Any] = {name: matched, "confidence": confidence}
         facts: dict[str, Any] = {"route": "network", "why": "", "model": run.name, "refinement": alone.facts}
-        facts |= {"mean_confidence": float(confidence.mean())}
+        facts |= {"verdict": alone.verdict, "mean_confidence": float(confidence.mean())}
+        judgement = alone.judgement
+        facts["judgement"] = judgement.as_dict()
     else:
         pair = match_pair(shape, target, model, **arguments)
         here, there, matched, confidence, facts = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.facts
+        judgement = pair.judgement
         arrays = {name: matched, "confidence": confidence}
         if pair.through is not None:
             arrays |= {"query_to_reference": pair.through[0], "b_to_reference": pair.through[1]}
@@ -134,31 +133,17 @@ def match_files(
     _save_colored(shape, colors[matched], out / "a_colored")
     facts["coverage"] = float(there.vertex_areas[np.unique(matched)].sum() / there.vertex_areas.sum())
     sizes = {"vertices": len(shape.vertices), "target_vertices": len(goal.vertices)}
-    facts = sizes | facts | {"notices": notices(facts, here, there), "map": str(out / f"{name}.txt"), "out": str(out)}
+    facts = sizes | facts | {"notices": _notices(facts, judgement), "map": str(out / f"{name}.txt"), "out": str(out)}
     if keep is not None:
         keep(FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, facts))
     return facts
 
 
-def notices(facts: dict[str, Any], here: Surface, there: Surface) -> list[str]:
-    """What speaks against a match, in words; empty where nothing does."""
-    found = []
-    sure = min(facts["mean_confidence"], facts.get("target_mean_confidence", 1.0))
+def _notices(facts: dict[str, Any], judgement: Judgement) -> list[str]:
+    """What a user should know before trusting a match; empty where there is nothing."""
+    found = [*judgement.reasons, *judgement.advice]
     if facts["route"] == "descriptors":
-        found.append(f"Matched by descriptors: {facts['why']}. Left and right, or limbs, may be exchanged: look at it.")
-        if sure < DOUBTFUL:
-            found.append(f"Lengths change by {1 - sure:.0%} on average: the map is doubtful, at least in places.")
-    elif sure < DOUBTFUL:
-        found.append(
-            f"The network is unsure (mean confidence {sure:.0%}): the shapes are unlike those it learned from, and the "
-            "map is doubtful. Try --model none (descriptors alone), or train on shapes like these (acnn train)."
-        )
-    if facts.get("distortion", 0.0) > TORN:
-        found.append("Neighbours are matched far apart: the map is torn, and wrong at least in places.")
-    share = float(here.vertex_areas.sum() / there.vertex_areas.sum())
-    dense = len(here.vertices) > 0.5 * len(there.vertices)  # a coarse query cannot reach all vertices
-    if dense and facts["coverage"] < UNREACHED * min(share, 1.0):
-        found.append(f"Only {facts['coverage']:.0%} of the target is reached by the map.")
+        found.insert(0, f"Matched by descriptors: {facts['why']}. Symmetric parts may be exchanged: look at it.")
     return found
 
 

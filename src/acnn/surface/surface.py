@@ -110,6 +110,11 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
     is_cloud = isinstance(shape, PointCloud)
     rough = Surface(vertices, faces, weights, normals, extent, is_cloud)
     empty = np.flatnonzero(~(rough.vertex_areas > 0))
+    if len(empty) and is_cloud:
+        raise InputError(
+            f"Point {empty[0]} of the cloud (and {len(empty) - 1} more) forms no triangle with its neighbours: it lies "
+            "too far from the others. Remove such points."
+        )
     if len(empty):
         raise InputError(
             f"Vertex {empty[0]} (and {len(empty) - 1} more) belongs to no triangle of positive area, so it has no "

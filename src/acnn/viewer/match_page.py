@@ -29,6 +29,13 @@ MATCH = Page(
     },
 )
 
+VERDICTS = {
+    "good": "Nothing speaks against the map. Symmetric parts may still be exchanged: look at the colours.",
+    "doubtful": "Wrong in places, or not to be trusted without a look.",
+    "failed": "The map should not be used.",
+}
+"""What each verdict means."""
+
 REFINEMENTS = {
     "none": ("none", "The matches are as they were found first."),
     "zoomout": ("ZoomOut", "A smooth map that most of the first matches agree with."),
@@ -56,6 +63,7 @@ def match_html(match: FileMatch) -> str:
     content = {
         "version": acnn.__version__,
         "title": f"{a} → {b}",
+        "verdict": match.facts["verdict"],
         "notices": match.facts["notices"],
         "a": _shape(match.a, match.here) | {"name": "A", "file": a, "up": _up(match)},
         "b": _shape(match.target, match.there)
@@ -102,19 +110,17 @@ def _facts(match: FileMatch) -> list[dict[str, str]]:
     """What is known about the match, in words: name, value, note."""
     facts = match.facts
     target = "the reference" if match.to_reference else "B"
-    by_network = facts["route"] == "network"
     found = [
+        ("Verdict", facts["verdict"], VERDICTS[facts["verdict"]]),
         ("Matched by", *_route(match)),
         (
             "Mean confidence",
             _percent(facts["mean_confidence"]),
-            "How much of its probability the network puts near the match."
-            if by_network
-            else "How well lengths are kept around each vertex: 100\u00a0% is not stretched at all.",
+            "How well lengths are kept around each vertex, and how much room its matches have.",
         ),
         ("Coverage", _percent(facts["coverage"]), _coverage(match, target)),
     ]
-    if by_network and "distortion" in facts:
+    if "distortion" in facts:
         found.append(
             ("Change of lengths", _percent(facts["distortion"]), "Mean change of an edge of A on its way to B.")
         )

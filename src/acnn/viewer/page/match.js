@@ -11,6 +11,11 @@ const matched = unpack(data.matched),
   targetColors = unpack(data.b.colors);
 const REACHED = !targetConfidence.some(Number.isNaN);
 const SHOWN = 40;
+const HEADINGS = {
+  good: "Before you trust this match",
+  doubtful: "This match is doubtful",
+  failed: "This match has failed",
+};
 
 function matchCells() {
   const onA = [],
@@ -89,7 +94,7 @@ function fillPage() {
   }
   if (data.notices.length) {
     by("notices").hidden = false;
-    by("notices").append(element("h2", {}, "Before you trust this match"), ...data.notices.map(text => element("p", {}, text)));
+    by("notices").append(element("h2", {}, HEADINGS[data.verdict]), ...data.notices.map(text => element("p", {}, text)));
   }
   by("facts").append(...data.facts.map(fact => card(fact.name, fact.value, fact.note)));
   by("footer").textContent =

@@ -1,0 +1,290 @@
+"""A verdict on a map of query to reference, from the map and the two surfaces alone; ground truth is never seen.
+
+A map can be wrong in ways that show: neighbours go far apart, many vertices collapse onto few, triangles are turned
+over, or much of the reference is not reached. Each is measured in a way that does not depend on how densely the shapes
+are sampled, and all are judged together.
+
+The thresholds were chosen on built-in humans (pairs of different people and poses with the same and with different
+triangulations, 500 to 2,500 vertices, clouds, parts, noise), where errors are known, and on synthetic shapes that have
+no right map (rods, spheres, tori, grids to humans). Each constant states what was seen there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from acnn.correspondence.distortion import edge_distortions
+from acnn.correspondence.refine import has_more_border
+from acnn.shapes.shape import FloatArray, IntArray
+from acnn.surface.edges import edges_with_faces
+from acnn.surface.surface import Surface
+
+Verdict = Literal["good", "doubtful", "failed"]
+
+ROOM = 4.0
+"""How many times its own area a vertex of the reference may receive before its matches count as collapsed. Good maps
+leave no room for less than 4 % of the query's area, those of shapes without a right map for 69 to 99 %."""
+
+CROWDED = 0.1
+"""Fraction of the query's area without room from which on a reference with a border is taken for a part of it: 0.3
+where the reference lacks 40 % of the query, below 0.04 in good maps."""
+
+LARGEST = 20.0
+"""Times the median area of a vertex that any one counts. On built-in humans, remeshed ones too, it is 5 at most; a
+point far away from a cloud makes it 350 and more, and would outweigh the shape."""
+
+FEW, FEWEST = 0.1, 4
+"""A map collapses where it hits less than this fraction of the vertices that it could hit, or fewer than so many. Good
+maps hit 0.7 or more of them, collapsed ones at most 0.08."""
+
+UNLIKE = 0.01
+"""Ratio of the two areas, both in the same unit, below which one of the lengths must be wrong: 0.08 for a rod and a
+human, 0.005 for a human with a point far away, which makes its diameter, and another."""
+
+WEAK = 0.5
+"""Confidence below which a match is weak. Matches of built-in humans with a confidence below 0.4 are right (within 0.05
+of the root of the area) in 13 % of the cases, those between 0.4 and 0.6 in 44 %, those above 0.6 in 97 %."""
+
+WEAK_DOUBTFUL, WEAK_FAILED = 0.25, 0.7
+"""Fraction of the query's area with weak matches: at most 0.08 in good maps of full and partial humans, 0.30 to 0.66
+where a third of the matches is wrong or the reference lacks a part of the query, above 0.9 in meaningless maps."""
+
+PULLED, DISCONTINUOUS = 5.0, 1.5
+"""A map is discontinuous where edges become more than `PULLED` times as long, and too much so where the lengths of such
+edges add up to more than `DISCONTINUOUS` times the root of the query's area. Good maps have 0 to 0.9 of it (the latter
+parts with long borders), maps with a wrong limb 2.4 and more: an exchanged leg keeps lengths and orientation but where
+it ends."""
+
+UPRIGHT_DOUBTFUL, UPRIGHT_FAILED, MIRRORED = 0.8, 0.55, 0.15
+"""Fraction of the image's area that keeps its orientation: 0.84 to 1.00 in good maps, 0.6 where limbs are turned back
+to front, 0.5 at random, below 0.01 where left and right are exchanged throughout."""
+
+SEEN = 0.05
+"""Least fraction of the query's area that the image must have for orientation to be judged: a fine query on a very
+coarse reference has hardly any triangles there."""
+
+REACH_DOUBTFUL, REACH_FAILED = 0.7, 0.3
+"""Fraction of the reachable area of the reference near a match: above 0.8 in good maps, 0.56 where one half of a body
+is matched to the other, below 0.3 in most collapsed maps."""
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What can be told of a map without ground truth.
+
+    Attributes
+    ----------
+    verdict
+        `good`, `doubtful` (wrong in places, or not to be trusted without a look) or `failed` (meaningless).
+    reasons
+        Sentences: what speaks against the map. Empty for a good one.
+    advice
+        Sentences: what to do about it. Empty for a good one.
+    weak
+        Fraction of the query's area whose matches have a confidence below `WEAK`.
+    crowded
+        Fraction of the query's area for which there is no room where it goes (`ROOM`).
+    discontinuity
+        Length of the query's edges that become more than `PULLED` times as long, over the root of its area.
+    upright
+        Fraction of the image's area that keeps its orientation; None where the image has too few triangles.
+    reach
+        Fraction of the reference's area near a match, relative to what a query of that area can reach; may exceed 1.
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    advice: tuple[str, ...]
+    weak: float
+    crowded: float
+    discontinuity: float
+    upright: float | None
+    reach: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as a dictionary."""
+        return asdict(self)
+
+
+def map_confidence(query_to_reference: IntArray, query: Surface, reference: Surface) -> FloatArray:
+    """How far each match of a map can be trusted, judged from the map itself.
+
+        c(x) = (1 - d(x)) r(x)
+
+    where d is the relative change of the lengths of edges (`edge_distortions`), averaged over the edges at x and twice
+    over x and its neighbours, and r the fraction of the area that goes to the same vertex for which there is room
+    (`ROOM`).
+
+    Parameters
+    ----------
+    query_to_reference
+        (n,) reference vertices.
+    query, reference
+        Meshes or clouds in the same unit.
+
+    Returns
+    -------
+    FloatArray
+        (n,) in 0..1.
+    """
+    edges = edges_with_faces(query.faces)[0]
+    n = len(query_to_reference)
+    # A map to vertices cannot keep lengths better than their distances allow.
+    shortest = 2.0 * _spacing(reference)
+    changes = edge_distortions(edges, query_to_reference, query.vertices, reference.vertices, shortest)
+    degree = np.bincount(edges.ravel(), minlength=n)
+    change = np.bincount(edges.ravel(), weights=np.repeat(changes, 2), minlength=n) / np.maximum(degree, 1)
+    for _ in range(2):
+        ends = [np.bincount(edges[:, k], weights=change[edges[:, 1 - k]], minlength=n) for k in (0, 1)]
+        change = (change + ends[0] + ends[1]) / (1 + degree)
+    return (1.0 - change) * _room(query_to_reference, query, reference)
+
+
+def judge_map(
+    query_to_reference: IntArray,
+    query: Surface,
+    reference: Surface,
+    confidence: FloatArray | None = None,
+    *,
+    names: tuple[str, str] = ("A", "B"),
+    untried: Sequence[str] = (),
+) -> Judgement:
+    """Judge a map of query to reference.
+
+    Parameters
+    ----------
+    query_to_reference
+        (n,) reference vertices.
+    query, reference
+        Meshes or clouds in the same unit.
+    confidence
+        (n,) in 0..1; None is `map_confidence`.
+    names
+        What query and reference are called in sentences.
+    untried
+        Sentences: what could be done and has not been tried; it becomes the advice where the map is not good.
+
+    Returns
+    -------
+    Judgement
+    """
+    matched = np.asarray(query_to_reference)
+    trust = map_confidence(matched, query, reference) if confidence is None else np.asarray(confidence)
+    areas = _areas(query) / _areas(query).sum()
+    weak = float(areas[trust < WEAK].sum())
+    crowded = 1.0 - float(areas @ _room(matched, query, reference))
+    jumps = _discontinuity(matched, query, reference)
+    upright, reach = _upright(matched, query, reference), _reach(matched, query, reference)
+
+    a, b = names
+    ratio = _area_ratio(query, reference)
+    hit, n, m = len(np.unique(matched)), len(matched), len(reference.vertices)
+    wrong: list[str] = []  # reasons for `failed`, and for `doubtful`
+    doubt: list[str] = []
+    if not UNLIKE < ratio < 1 / UNLIKE:
+        factor = max(ratio, 1 / ratio)
+        wrong.append(
+            f"The areas differ {factor:.0f} times at the same length: points lie far away, or the unit is wrong."
+        )
+    elif hit < max(FEWEST, FEW * min(n, m * min(1.0, ratio))) or (weak > WEAK_FAILED and crowded > 0.5 * weak):
+        wrong.append(f"The map collapses: {n:,} vertices of {a} go to {hit:,} of {b}'s {m:,}.")
+    elif weak > WEAK_FAILED:
+        wrong.append(f"Neighbouring points go far apart in {weak:.0%} of {a}.")
+    elif crowded > WEAK_DOUBTFUL:
+        doubt.append(f"There is no room on {b} for {crowded:.0%} of {a}: too many vertices share a match.")
+    elif weak > WEAK_DOUBTFUL:
+        doubt.append(f"Neighbouring points go far apart in {weak:.0%} of {a}.")
+    elif jumps > DISCONTINUOUS:
+        doubt.append(f"The map is discontinuous: a limb of {a} may be matched to another one.")
+    if reach < REACH_DOUBTFUL:
+        what = f"Much of {b} is not reached: {reach:.0%} of what {a} could cover."
+        (wrong if reach < REACH_FAILED else doubt).append(what)
+    # A map that has failed already turns triangles over at random, which explains nothing.
+    if not wrong and upright is not None and upright < UPRIGHT_DOUBTFUL:
+        if upright < MIRRORED:
+            doubt.append(f"Left and right are exchanged, or {a} or {b} is inside out.")
+        else:
+            what = f"{1 - upright:.0%} of {a} is turned inside out: limbs, or front and back, are exchanged."
+            (wrong if upright < UPRIGHT_FAILED else doubt).append(what)
+
+    verdict: Verdict = "failed" if wrong else "doubtful" if doubt else "good"
+    advice = () if verdict == "good" else tuple(untried)
+    if not wrong and (doubt or crowded > CROWDED) and has_more_border(reference, query):
+        verdict, advice = "doubtful", (f"{b} looks like a part of {a}: match {b} to {a}.",)
+    return Judgement(verdict, (*wrong, *doubt), advice, weak, crowded, jumps, upright, reach)
+
+
+def _areas(surface: Surface) -> FloatArray:
+    """(n,) areas of vertices, none more than `LARGEST` times the median."""
+    areas = surface.vertex_areas
+    return np.minimum(areas, LARGEST * np.median(areas))
+
+
+def _spacing(surface: Surface) -> float:
+    """Median length of the edges, which a point far away does not change."""
+    ends = surface.vertices[edges_with_faces(surface.faces)[0]]
+    return float(np.median(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)))
+
+
+def _area_ratio(query: Surface, reference: Surface) -> float:
+    return float(_areas(query).sum() / _areas(reference).sum())
+
+
+def _room(matched: IntArray, query: Surface, reference: Surface) -> FloatArray:
+    """(n,) fraction of the area matched to the same vertex for which there is room.
+
+    A vertex has room for `ROOM` times its own area, at the scale of the query where that is larger, or for as many
+    times the area of the largest vertex matched to it, so that a coarse query is not blamed for a fine reference.
+    """
+    here, there = _areas(query), _areas(reference)
+    received = np.bincount(matched, weights=here, minlength=len(there))
+    largest = np.zeros(len(there))
+    np.maximum.at(largest, matched, here)
+    offered = ROOM * np.maximum(there * max(1.0, _area_ratio(query, reference)), largest)
+    return np.minimum(1.0, offered[matched] / np.maximum(received[matched], np.finfo(float).tiny))
+
+
+def _discontinuity(matched: IntArray, query: Surface, reference: Surface) -> float:
+    """Length of the edges that the map pulls apart over the root of the query's area; see `PULLED`.
+
+    Edges count as at least two edges of the reference long: a map to vertices cannot keep shorter lengths.
+    """
+    edges = edges_with_faces(query.faces)[0]
+    lengths, images = (
+        np.linalg.norm(points[ends[:, 0]] - points[ends[:, 1]], axis=1)
+        for points, ends in ((query.vertices, edges), (reference.vertices, matched[edges]))
+    )
+    pulled = images > PULLED * np.maximum(lengths, 2.0 * _spacing(reference))
+    return float(lengths[pulled].sum() / np.sqrt(_areas(query).sum()))
+
+
+def _upright(matched: IntArray, query: Surface, reference: Surface) -> float | None:
+    """Fraction of the area of the query's triangles, on the reference, that faces outwards there.
+
+    A triangle counts with its area on the query or on the reference, whichever is smaller: slivers do not vote.
+    """
+    corners = matched[query.faces]
+    a, b, c = (reference.vertices[corners[:, k]] for k in range(3))
+    normals = np.cross(b - a, c - a)
+    area = query.face_weights * query.face_areas
+    weights = np.minimum(area, 0.5 * np.linalg.norm(normals, axis=1))
+    if weights.sum() < SEEN * area.sum():
+        return None
+    outward = np.einsum("nd,nd->n", normals, reference.normals[corners].sum(axis=1)) > 0
+    return float(weights[outward].sum() / weights.sum())
+
+
+def _reach(matched: IntArray, query: Surface, reference: Surface) -> float:
+    """Fraction of the reference's area within two edges, of the coarser shape, of a match; over the query's area where
+    that is smaller than the reference's."""
+    from scipy.spatial import cKDTree
+
+    ratio = _area_ratio(query, reference)
+    radius = 2.0 * max(_spacing(query) / max(1.0, ratio**0.5), _spacing(reference))
+    distances = cKDTree(reference.vertices[np.unique(matched)]).query(reference.vertices)[0]
+    areas = _areas(reference)
+    return float(areas[distances <= radius].sum() / areas.sum() / min(1.0, ratio))
