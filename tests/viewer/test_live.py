@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,11 +11,14 @@ from analytic import bumpy, permuted, rotation
 from browser import Browser
 
 from acnn.correspondence import SoftMap
+from acnn.datasets import builtin_humans
+from acnn.datasets.remesh import remesh
 from acnn.errors import InputError
 from acnn.network import AcnnModel
 from acnn.patches import PatchSettings
+from acnn.pipeline.match import match_pair
 from acnn.pipeline.view_data import ViewData, ViewShape, collect_view
-from acnn.shapes import Mesh, save
+from acnn.shapes import Mesh, load, save
 from acnn.surface import surface_of
 
 pytest.importorskip("viser", reason="viser is not installed: pip install 'acnn[view]'")
@@ -158,6 +162,35 @@ def test_kernels_of_files_are_in_the_unit_of_their_match(tmp_path, monkeypatch):
     data, _ = collect_view([tmp_path / "a.ply"], tmp_path, refinement="none", cache=False)
     (shape,) = data.shapes
     assert shape.unit == shape.surface.unit == 0.02
+
+
+@pytest.mark.parametrize("kind", ["humans", "others"])
+def test_two_files_are_shown_with_the_map_that_match_finds(kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    if kind == "humans":
+        shapes = [remesh(builtin_humans().mesh(k), vertices=700, seed=k).mesh for k in (130, 150)]
+    else:  # descriptors take over
+        shapes = [bumpy(2), permuted(bumpy(2), 3)[0]]
+    paths = [tmp_path / "a.ply", tmp_path / "b.ply"]
+    for shape, path in zip(shapes, paths, strict=True):
+        save(shape, path)
+    found = match_pair(*map(load, paths), "humans")
+    assert found.facts["route"] == ("network" if kind == "humans" else "descriptors")
+    data, _ = collect_view(paths, Path("humans"))
+    running = LiveViewer(data, port=0)
+    try:
+        assert [p.label for p in running.scene.panels] == ["a.ply", "b.ply"]
+        there, colors = panel(running, "b.ply"), panel(running, "b.ply").colors
+        np.testing.assert_array_equal(panel(running, "a.ply").colors, colors[found.a_to_b])
+        for vertex in (0, 17, 80):
+            running.pick("a.ply", vertex)
+            assert running.vertex_of(there) == found.a_to_b[vertex]
+            assert f"b.ply: vertex {found.a_to_b[vertex]}" in running.controls.told.content
+            assert f"confidence {found.confidence[vertex]:.1%}" in running.controls.told.content
+        for quantity in running.quantities:
+            running.show(quantity)
+    finally:
+        running.stop()
 
 
 @pytest.mark.filterwarnings("error:.*does not match annotation")

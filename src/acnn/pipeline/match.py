@@ -84,6 +84,7 @@ class PairMatch:
       `distortion`, `judgement` as a dictionary; through a network `network_confidence`, its mean probability for
       points within `NEAR` of the matches, of `a` and of `b`
     - judgement: of the map
+    - soft_map: of A to B, what the network says before refinement; None by descriptors
     """
 
     a: Surface
@@ -93,6 +94,7 @@ class PairMatch:
     through: tuple[IntArray, IntArray] | None
     facts: dict[str, Any]
     judgement: Judgement
+    soft_map: SoftMap | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -225,6 +227,7 @@ class _Found:
     a_to_b: IntArray
     through: tuple[IntArray, IntArray] | None
     facts: dict[str, Any]
+    soft_map: SoftMap | None = None
 
 
 def _judged(found: _Found, untried: list[str]) -> PairMatch:
@@ -235,7 +238,9 @@ def _judged(found: _Found, untried: list[str]) -> PairMatch:
         "mean_confidence": float(confidence.mean()),
         "judgement": judgement.as_dict(),
     }
-    return PairMatch(found.a, found.b, found.a_to_b, confidence, found.through, facts, judgement)
+    return PairMatch(
+        found.a, found.b, found.a_to_b, confidence, found.through, facts, judgement, soft_map=found.soft_map
+    )
 
 
 def _through(
@@ -274,7 +279,7 @@ def _through(
         "distortion": float(vertex_distortions(matched, first.surface, second.surface).mean()),
         "refinement": refined.facts,
     }
-    return _Found(first.surface, second.surface, matched, (whole[matched], whole), facts)
+    return _Found(first.surface, second.surface, matched, (whole[matched], whole), facts, start)
 
 
 def _by_descriptors(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +25,8 @@ if TYPE_CHECKING:  # these load torch
     from acnn.pipeline.evaluate_run import Matched
     from acnn.pipeline.run import Run
 
-NETWORK, REFINED, TRUTH = "network", "refined", "truth"
+NETWORK, REFINED, MATCH, TRUTH = "network", "refined", "match", "truth"
+"""Names of maps: the network's own; refined, to its reference; what `match_pair` gives; the ground truth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,7 @@ class ViewShape:
     - settings: of its patches
     - unit: as given when the patches were made, so that the cache knows them again
     - cache: whether patches are looked for and kept there
+    - judged_confidence: (n,) in 0..1, of the map that was found (`map_confidence`), or None
     """
 
     name: str
@@ -50,6 +52,14 @@ class ViewShape:
     settings: PatchSettings
     unit: float | None = None
     cache: bool = True
+    judged_confidence: FloatArray | None = None
+
+    @property
+    def confidence(self) -> FloatArray | None:
+        """(n,) in 0..1: of the map where it was judged, else of the network, else None."""
+        if self.judged_confidence is None and self.soft_map is not None:
+            return self.soft_map.confidence.astype(float)
+        return self.judged_confidence
 
     @cached_property
     def patches(self) -> PatchOperator:
@@ -68,18 +78,23 @@ class ViewData:
 
     - title: of the window
     - shapes: those matched, or merely looked at
-    - run, reference: None where nothing was matched
+    - run: None where nothing was matched
+    - reference: what the shapes are matched to: the reference of the run, or where files are matched to each other the
+      last of them; None where nothing was matched
+    - reference_last: whether it stands to the right of the shapes, not to the left
     """
 
     title: str
     shapes: tuple[ViewShape, ...]
     run: Run | None = None
     reference: ViewShape | None = None
+    reference_last: bool = False
 
     @property
     def map_names(self) -> tuple[str, ...]:
         """Names of the maps that every shape has, the best last but for the truth."""
-        return tuple(n for n in (NETWORK, REFINED, TRUTH) if self.shapes and all(n in s.maps for s in self.shapes))
+        names = (NETWORK, REFINED, MATCH, TRUTH)
+        return tuple(n for n in names if self.shapes and all(n in s.maps for s in self.shapes))
 
     def onward(self, shape: ViewShape, map_name: str) -> IntArray:
         """(m,) for each reference vertex a vertex of a matched shape, through one of its maps."""
@@ -87,7 +102,7 @@ class ViewData:
             raise InputError("Nothing was matched: give a run with --model.")
         matched = shape.maps[map_name]
         known = np.flatnonzero(matched >= 0)
-        confidence = None if shape.soft_map is None else shape.soft_map.confidence[known]
+        confidence = None if shape.confidence is None else shape.confidence[known]
         return known[reference_to_target_from(matched[known], self.reference.surface, confidence)].astype(np.int32)
 
 
@@ -106,7 +121,8 @@ def collect_view(
 
     Parameters
     - items: files of shapes, or one folder of a run
-    - model: folder of a run that matches the files; None shows them unmatched
+    - model: folder or name of a run that matches the files, one to its reference, several to the last of them as
+      `match_pair` does; None shows them unmatched
     - data, test_list, shapes: for a run, its shapes: as for `collect_report`
     - refinement: as for `evaluate_run`
     - cache: whether operators of files are looked for and kept in the cache
@@ -141,21 +157,31 @@ def _of_files(
             for name, shape in zip(names, loaded, strict=True)
         ]
         return ViewData(title, tuple(plain))
-    from acnn.pipeline.match import match_shape
+    from acnn.pipeline.match import match_pair, match_shape
     from acnn.pipeline.run import open_run, run_folder
 
     run = open_run(run_folder(model))
-    unit = run.facts.get("unit")
-    found = []
-    for name, shape in zip(names, loaded, strict=True):
-        match = match_shape(
-            shape, run, refinement=refinement, cache=cache, progress=named_stages(progress, f"{{}} of {name}")
-        )
-        maps = {NETWORK: match.soft_map.query_to_reference}
+    settings = run.config.patches
+    if len(loaded) == 1:
+        alone = match_shape(loaded[0], run, refinement=refinement, cache=cache, progress=progress)
+        maps = {NETWORK: alone.soft_map.query_to_reference}
         if refinement != "none":
-            maps[REFINED] = match.query_to_reference
-        found.append(ViewShape(name, shape, match.surface, maps, {}, match.soft_map, run.config.patches, unit, cache))
-    return ViewData(title, tuple(found), run, _reference(run, cache))
+            maps[REFINED] = alone.query_to_reference
+        one = ViewShape(
+            names[0], loaded[0], alone.surface, maps, {}, alone.soft_map, settings, alone.surface.unit, cache
+        )
+        one = replace(one, judged_confidence=alone.confidence)
+        return ViewData(title, (one,), run, _reference(run, cache))
+    found = []
+    for name, shape in zip(names[:-1], loaded[:-1], strict=True):
+        stages = progress if len(loaded) == 2 else named_stages(progress, f"{name}, {{}}")
+        pair = match_pair(shape, loaded[-1], run, refinement=refinement, cache=cache, progress=stages)
+        maps = {} if pair.soft_map is None else {NETWORK: pair.soft_map.query_to_reference}
+        maps[MATCH] = pair.a_to_b
+        one = ViewShape(name, shape, pair.a, maps, {}, pair.soft_map, settings, pair.a.unit, cache)
+        found.append(replace(one, judged_confidence=pair.confidence))
+    target = ViewShape(names[-1], loaded[-1], pair.b, {}, {}, None, settings, pair.b.unit, cache)
+    return ViewData(title, tuple(found), run, target, reference_last=True)
 
 
 def _of_run(

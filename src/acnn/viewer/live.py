@@ -146,12 +146,13 @@ class LiveViewer:
         """Set the shapes up anew, and paint them."""
         with self._lock, self.server.atomic():
             wanted: list[tuple[ViewShape, str, str]] = []
-            if self.data.reference is not None:
-                wanted.append((self.data.reference, "", "reference"))
             if self.compared is not None:
                 wanted += [(self.compared, m, f"{self.compared.name}: {m}") for m in self.data.map_names]
             else:
                 wanted += [(shape, self.map_name, shape.name) for shape in self.data.shapes]
+            if self.data.reference is not None:
+                place = len(wanted) if self.data.reference_last else 0
+                wanted.insert(place, (self.data.reference, "", self.data.reference.name))
             self.scene.arrange(wanted, self._clicked)
             self.paint()
             self.scene.show_directions(self.directions)
@@ -186,8 +187,8 @@ class LiveViewer:
             row = filter_row(shape.patches, self.picked[1], self.filters[:, :, self.source, self.channel])
             most = float(np.abs(row).max()) or 1.0
             return value_colors(row / most, "diverging", -1.0, 1.0)
-        if self.quantity == CONFIDENCE and shape.soft_map is not None:
-            return value_colors(1 - shape.soft_map.confidence, "depth", 0.0, 1.0)
+        if self.quantity == CONFIDENCE and shape.confidence is not None:
+            return value_colors(1 - shape.confidence, "depth", 0.0, 1.0)
         if self.quantity == ERROR and shape.maps:
             # the truth has no error
             return value_colors(shape.errors.get(panel.map_name, np.zeros(n)), "heat", 0.0, HOTTEST)
@@ -256,7 +257,9 @@ def quantities(data: ViewData) -> tuple[str, ...]:
     """What can be shown of these shapes."""
     found = []
     if data.map_names:
-        found += [MATCHES, SPREAD]
+        found.append(MATCHES)
+    if data.map_names and all(shape.soft_map is not None for shape in data.shapes):
+        found.append(SPREAD)
     found.append(KERNEL)
     if data.run is not None:
         with contextlib.suppress(InputError):

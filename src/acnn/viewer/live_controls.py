@@ -62,8 +62,8 @@ class Controls:
             match = viewer.vertex_of(panel)
             if panel.shape is not shape and match is not None:
                 lines.append(f"{_plain(panel.label)}: vertex {match}")
-        if shape.soft_map is not None:
-            lines.append(f"confidence {float(shape.soft_map.confidence[vertex]):.1%}")
+        if shape.confidence is not None:
+            lines.append(f"confidence {float(shape.confidence[vertex]):.1%}")
             errors = {name: float(values[vertex]) for name, values in shape.errors.items()}
             known = [f"{name} {100 * e:.2f}" for name, e in errors.items() if np.isfinite(e)]
             if known:
