@@ -45,12 +45,10 @@ class SpectralBasis:
 
 def basis_of(surface: Surface, k: int) -> SpectralBasis:
     """The first k eigenfunctions of the Laplacian of a mesh or cloud; fewer where the shape has too few vertices."""
-    from acnn.surface.laplacian import stiffness
-    from acnn.surface.spectrum import eigenpairs
+    from acnn.surface.spectrum import surface_eigenpairs
 
     area = float(surface.vertex_areas.sum())
-    count = min(k, len(surface.vertices) - 1)
-    values, functions = eigenpairs(stiffness(surface), surface.vertex_areas, count)
+    values, functions = surface_eigenpairs(surface, k)
     return SpectralBasis(values * area, functions * np.sqrt(area), surface.vertex_areas / area)
 
 

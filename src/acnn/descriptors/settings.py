@@ -84,13 +84,11 @@ def describe_surface(
     from acnn.descriptors.shot import shot
     from acnn.descriptors.spectral import hks, wks
 
-    n = len(surface.vertices)
     columns: list[NDArray[Any]] = []
     if {"hks", "wks"} & set(settings.kinds):
-        from acnn.surface.laplacian import stiffness
-        from acnn.surface.spectrum import eigenpairs
+        from acnn.surface.spectrum import surface_eigenpairs
 
-        pairs = eigenpairs(stiffness(surface), surface.vertex_areas, min(settings.eigenpairs, n - 1))
+        pairs = surface_eigenpairs(surface, settings.eigenpairs)
     for kind in settings.kinds:
         if kind == "shot":
             for radius in settings.shot_radii:

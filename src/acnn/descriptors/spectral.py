@@ -123,10 +123,9 @@ def wks_of(
 
 
 def _eigenpairs(surface: Surface, pairs: int) -> tuple[FloatArray, FloatArray]:
-    from acnn.surface.laplacian import stiffness
-    from acnn.surface.spectrum import eigenpairs
+    from acnn.surface.spectrum import surface_eigenpairs
 
-    return eigenpairs(stiffness(surface), surface.vertex_areas, min(pairs, len(surface.vertices) - 1))
+    return surface_eigenpairs(surface, pairs)
 
 
 def _checked(eigenvalues: FloatArray, eigenfunctions: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -136,8 +135,13 @@ def _checked(eigenvalues: FloatArray, eigenfunctions: FloatArray) -> tuple[Float
             f"Eigenvalues of shape {values.shape} and eigenfunctions of shape {functions.shape} do not fit together: "
             "(k,) and (n, k) are needed."
         )
-    if not (np.isfinite(values).all() and values.max() > 0):
-        raise InputError("The eigenvalues must be finite, and one of them at least positive.")
+    if not np.isfinite(values).all():
+        raise InputError("The eigenvalues must be finite.")
+    if not values.max() > 0:
+        raise InputError(
+            f"All {len(values)} eigenvalues are 0: the shape has as many separate components, or more. Remove debris, "
+            "join the components, or compute more eigenpairs."
+        )
     return values, functions
 
 

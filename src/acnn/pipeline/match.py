@@ -18,6 +18,7 @@ from acnn.correspondence.subvertex import subvertex_map
 from acnn.correspondence.unlearned import match_without_network
 from acnn.descriptors.settings import describe_surface
 from acnn.errors import InputError
+from acnn.pipeline.matchable import check_matchable
 from acnn.pipeline.patches import make_patches
 from acnn.pipeline.prepared import cached_descriptors
 from acnn.pipeline.run import Run, open_run
@@ -133,9 +134,11 @@ def match_shape(
     - cache: whether operators are looked for and kept in the cache
     - progress: called with (done, in all); stages `operators`, `network output` and `refinement`
 
-    Raises InputError where the network goes by a triangulation (descriptors of kind `rings`) that the shape has not.
+    Raises InputError where the shape cannot be matched (`check_matchable`), or where the network goes by a
+    triangulation (descriptors of kind `rings`) that it has not.
     """
     method = known_method(refinement)
+    check_matchable(shape, "The shape", spectral=run.shipped)
     run.check_triangulation(shape)
     unit = unit if unit is not None else run.facts.get("unit")
     patches = make_patches(
@@ -186,9 +189,13 @@ def match_pair(
     - cache: whether operators are looked for and kept in the cache
     - progress: called with (done, in all); stages `operators of A` and `network output of A`, the same of B,
       `refinement`, and `descriptors` where they are tried
+
+    Raises InputError where one of them cannot be matched (`check_matchable`).
     """
     method = known_method(refinement)
     run = model if model is None or isinstance(model, Run) else open_run(model)
+    spectral = run is None or run.shipped  # another network may have been trained on shapes like these
+    remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
     learned = run.facts.get("unit") if run is not None else None
     there = surface_of(b, learned)
     if unit is not None:
@@ -198,7 +205,7 @@ def match_pair(
     else:
         unit, why = _unit_of_part(a, there)
     here = surface_of(a, unit)
-    facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}}
+    facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}, "remarks": remarks}
     if run is None:
         alone = _by_descriptors(here, there, method, "no network was asked for", facts, progress)
         return _judged(alone, ["Where both are human bodies, try the pretrained model (--model humans)."])

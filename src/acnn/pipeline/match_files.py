@@ -19,6 +19,7 @@ from acnn.errors import InputError
 from acnn.files import check_outputs, write_whole
 from acnn.pipeline.map_files import files_of_match, fingerprint
 from acnn.pipeline.match import match_pair, match_shape
+from acnn.pipeline.matchable import check_matchable
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
 from acnn.shapes.coloring import position_bytes
@@ -105,12 +106,13 @@ def match_files(
     earlier = files_of_match(out)
     check_outputs(files, inputs=(a, b), earlier=earlier, force=force)
     if target is None:
+        remarks = check_matchable(shape, "A", spectral=run.shipped)
         alone = match_shape(shape, run, **arguments)
         here, there = alone.surface, surface_of(run.reference, run.facts.get("unit"))
         matched, confidence = alone.query_to_reference, alone.confidence
         arrays: dict[str, Any] = {name: matched, "confidence": confidence}
         facts: dict[str, Any] = {"route": "network", "why": "", "model": run.name, "refinement": alone.facts}
-        facts |= {"verdict": alone.verdict, "mean_confidence": float(confidence.mean())}
+        facts |= {"verdict": alone.verdict, "mean_confidence": float(confidence.mean()), "remarks": remarks}
         judgement = alone.judgement
         facts["judgement"] = judgement.as_dict()
     else:
@@ -141,7 +143,7 @@ def match_files(
 
 def _notices(facts: dict[str, Any], judgement: Judgement) -> list[str]:
     """What a user should know before trusting a match; empty where there is nothing."""
-    found = [*judgement.reasons, *judgement.advice]
+    found = [*judgement.reasons, *judgement.advice, *facts["remarks"]]
     if facts["route"] == "descriptors":
         found.insert(0, f"Matched by descriptors: {facts['why']}. Symmetric parts may be exchanged: look at it.")
     return found

@@ -17,6 +17,7 @@ from acnn.patches.build import build_patches
 from acnn.patches.cache import cached_unit, content_key, patches_path, read_patches, sound_patches, write_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
+from acnn.pipeline.matchable import check_matchable
 from acnn.shapes.shape import Shape, content_hash
 from acnn.surface.surface import Surface, surface_of
 
@@ -82,6 +83,7 @@ def prepare_sample(
     """
     example = sample.read()
     shape = example.shape
+    check_matchable(shape, sample.name, spectral=not {"hks", "wks"}.isdisjoint(descriptors.kinds))
     length, surface = cached_unit(shape, unit, folder)
     operator_path = patches_path(shape, patches, length, folder)
     path = descriptors_path(shape, descriptors, length, folder)

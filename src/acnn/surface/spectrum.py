@@ -12,6 +12,13 @@ from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.shape import FloatArray, IntArray
 from acnn.shapes.topology import groups
+from acnn.surface.surface import Surface
+
+COMPONENTS = 50
+"""Components up to which a surface has its own spectrum: a quarter of the 200 eigenfunctions that maps are made of."""
+
+MAIN = 0.95
+"""Fraction of the area that is no debris."""
 
 
 @check_arguments
@@ -50,10 +57,9 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
         values, vectors = values[:k], vectors[:, :k]
     else:
         components, member = _components(stiffness)
-        if components < k:
-            values, vectors = _lanczos(scaled, k, float(mass.sum()), components)
-        else:
-            values, vectors = np.zeros(k), _constants(member, mass, k) * root[:, None]
+        if components >= k:
+            return np.zeros(k), _constants(member, mass, k)
+        values, vectors = _lanczos(scaled, k, float(mass.sum()), components)
     order = np.argsort(values, kind="stable")
     functions = vectors[:, order] / root[:, None]
     largest = np.argmax(np.abs(functions), axis=0)
@@ -63,6 +69,46 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
     values = -upper.data @ (functions[upper.row] - functions[upper.col]) ** 2
     order = np.argsort(values, kind="stable")
     return np.maximum(values[order], 0.0), functions[:, order]
+
+
+def surface_eigenpairs(surface: Surface, k: int) -> tuple[FloatArray, FloatArray]:
+    """First eigenpairs of the Laplacian of a surface, of which debris takes none.
+
+    Every component has an eigenvalue 0, so that a scan with hundreds of specks around it would have no other among the
+    first. A surface of more than `COMPONENTS` components is therefore replaced by its `main_components`.
+
+    Parameters
+    ----------
+    surface : Surface
+    k
+        How many; fewer where there are not as many vertices.
+
+    Returns
+    -------
+    eigenvalues : array
+        (k,) ascending.
+    eigenfunctions : array
+        (n, k) orthonormal with respect to the vertex areas, 0 on what was left out.
+    """
+    from acnn.surface.laplacian import stiffness
+
+    matrix, mass = stiffness(surface), surface.vertex_areas
+    n = len(mass)
+    count, member = _components(matrix)
+    if count <= COMPONENTS:
+        return eigenpairs(matrix, mass, min(k, n - 1))
+    kept = np.flatnonzero(np.isin(member, main_components(np.bincount(member, mass).astype(float))))
+    values, inner = eigenpairs(sp.csr_array(matrix[kept][:, kept]), mass[kept], min(k, len(kept) - 1))
+    functions = np.zeros((n, len(values)))
+    functions[kept] = inner
+    return values, functions
+
+
+def main_components(areas: FloatArray) -> IntArray:
+    """The largest components that together have `MAIN` of the area, the largest first."""
+    order = np.argsort(-areas, kind="stable")
+    total = np.cumsum(areas[order])
+    return order[: int(np.searchsorted(total, MAIN * total[-1])) + 1]
 
 
 def _components(stiffness: sp.csr_array) -> tuple[int, IntArray]:
