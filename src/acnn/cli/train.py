@@ -20,7 +20,7 @@ def train(
     arch: Annotated[str | None, typer.Option(help="Architecture, e.g. FC64+IC64+FC256+Softmax.")] = None,
     method: Annotated[str, typer.Option(help="Only 'acnn' for now.")] = "acnn",
     epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Train for this long instead.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Train for this long instead; depends on the machine.")] = None,
     train_list: Annotated[str | None, typer.Option("--train", metavar="LIST", help="E.g. 000-059,065.")] = None,
     val_list: Annotated[str | None, typer.Option("--val", metavar="LIST", help="Shapes that choose the model.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
