@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from analytic import bumpy, cylinder, permuted, sphere
+from analytic import bumpy, cylinder, grid, permuted, sphere
 from scipy.stats import spearmanr
 
 import acnn.patches.cache
@@ -17,6 +17,7 @@ from acnn.datasets.parts import cut_part
 from acnn.datasets.remesh import remesh
 from acnn.errors import InputError
 from acnn.pipeline.match import PairMatch, match_pair, match_shape
+from acnn.pipeline.match_cost import match_cost
 from acnn.pipeline.prepare import prepare
 from acnn.pipeline.run import MODELS, open_run, shipped_models
 from acnn.shapes import Mesh, PointCloud, load, save
@@ -222,6 +223,36 @@ def test_places_in_triangles_of_a_cloud_are_refused_before_the_work(small, capsy
     n = len(a.vertices)
     with pytest.raises(InputError, match="cloud"):
         _ = PairMatch(a, b, np.arange(n, dtype=np.int32), np.ones(n), None, {}, None).places
+
+
+def test_large_shapes_are_announced_before_the_work(tmp_path, monkeypatch, capsys):
+    class Begun(Exception):
+        """The work has begun."""
+
+    def begin(*shapes, **options):
+        raise Begun
+
+    monkeypatch.setattr("acnn.pipeline.match_files.match_pair", begin)
+    monkeypatch.setenv("ACNN_DEBUG", "1")
+    save(grid(160), tmp_path / "large.ply")
+    save(bumpy(1), tmp_path / "small.ply")
+    for name, said in (("large.ply", True), ("small.ply", False)):
+        asked = ["match", str(tmp_path / name), str(tmp_path / "small.ply"), "--out", str(tmp_path / "r")]
+        with pytest.raises(Begun):
+            main([*asked, "--model", "none"])
+        words = capsys.readouterr().err
+        assert ("roughly 4 minutes of processor time (25,600 and 42 vertices)" in words) == said
+        assert ("Simplify the large one" in words) == said
+
+
+def test_time_and_memory_grow_with_the_square_and_are_told_where_they_are_large():
+    assert match_cost([2500, 2500]).text() == ""
+    large = match_cost([100_000, 2500])
+    assert large.seconds == pytest.approx(100 * match_cost([10_000]).seconds, rel=0.1)
+    assert "roughly 67 minutes" in large.text()
+    assert "48 GB of memory, of which there are 16" in large.text(memory=16.0)
+    assert "memory" not in large.text(memory=256.0)
+    assert "Simplify" not in match_cost([15_000, 2500]).text()
 
 
 def test_a_cache_that_cannot_be_used_is_named(tmp_path, monkeypatch):

@@ -45,6 +45,7 @@ def match(
             cache=out.cache,
             progress=progress,
             keep=kept.append,
+            announce=out.say,
         )
         facts |= {"page": str(write_match_page(kept[0], folder / "match.html"))}
     for notice in facts["notices"]:

@@ -17,8 +17,10 @@ from acnn.correspondence.judge import Judgement
 from acnn.correspondence.subvertex import subvertex_map
 from acnn.errors import InputError
 from acnn.files import check_outputs, write_whole
+from acnn.memory import machine_memory_mb
 from acnn.pipeline.map_files import files_of_match, fingerprint
 from acnn.pipeline.match import match_pair, match_shape
+from acnn.pipeline.match_cost import match_cost
 from acnn.pipeline.matchable import check_matchable
 from acnn.pipeline.run import Run, open_run
 from acnn.shapes import Mesh, load, save
@@ -66,6 +68,7 @@ def match_files(
     cache: bool = True,
     progress: Progress | None = None,
     keep: Callable[[FileMatch], object] | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
     """Match shape A to shape B (`match_pair`), or to the reference of a network (`match_shape`), and write the result.
 
@@ -79,7 +82,8 @@ def match_files(
     The files of an earlier match in `out` are overwritten; any other file of such a name only with `force`, and A and B
     never. `match.html` is kept free for the page.
 
-    `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`).
+    `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`); `announce` before the work
+    with a sentence on what it will cost, where that is much (`match_cost`).
 
     Returns facts about the match: `verdict` is `good`, `doubtful` or `failed`, and `notices` what a user should know
     before trusting it.
@@ -105,6 +109,10 @@ def match_files(
     files += [*_colored_files(shape, out / "a_colored"), *_colored_files(goal, out / f"{label}_colored")]
     earlier = files_of_match(out)
     check_outputs(files, inputs=(a, b), earlier=earlier, force=force)
+    cost = match_cost([len(one.vertices) for one in (shape, target) if one is not None])
+    words = cost.text(machine_memory_mb()["available"] / 1024)
+    if announce is not None and words:
+        announce(words)
     if target is None:
         remarks = check_matchable(shape, "A", spectral=run.shipped)
         alone = match_shape(shape, run, **arguments)
