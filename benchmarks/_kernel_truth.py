@@ -10,9 +10,8 @@ import scipy.sparse as sp
 from _shapes import around_the_tube, ellipsoid, faust, human, reference_shape, torus
 from _table import CORES, Record
 
-from acnn.datasets.remesh import remesh
 from acnn.patches import PatchSettings, check_kernels
-from acnn.patches.build import narrow_rows
+from acnn.patches.anisotropic import narrow_rows
 from acnn.shapes import Mesh, PointCloud, load
 from acnn.surface import (
     Surface,
@@ -25,6 +24,7 @@ from acnn.surface import (
     surface_of,
 )
 from acnn.surface.curvature import frames_from_tensors
+from acnn.surface.simplify import remesh
 
 Say = Callable[[str], None]
 Tables = dict[str, Any]
@@ -149,8 +149,10 @@ def _remeshed(mesh: Mesh, alpha: float, rows: int) -> list[Record]:
     settings = PatchSettings(angles=4, alpha=alpha)
     other = remesh(mesh, vertices=len(mesh.vertices), seed=7)
     count, n = len(other.mesh.vertices), len(mesh.vertices)
-    corners = mesh.faces[other.face]
-    carry = sp.csr_array((other.weights.ravel(), (np.repeat(np.arange(count), 3), corners.ravel())), shape=(count, n))
+    corners = mesh.faces[other.truth.faces]
+    carry = sp.csr_array(
+        (other.truth.weights.ravel(), (np.repeat(np.arange(count), 3), corners.ravel())), shape=(count, n)
+    )
     surface = surface_of(mesh)
     some = _choice(count, rows)
     needed = np.unique(corners[some]).astype(np.int32)

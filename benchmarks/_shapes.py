@@ -30,7 +30,7 @@ def faust(count: int) -> list[Path]:
 def human(vertices: int = 2500) -> Mesh:
     """The built-in human, triangulated anew where it has another number of vertices."""
     from acnn.datasets import builtin_human
-    from acnn.datasets.remesh import remesh
+    from acnn.surface.simplify import remesh
 
     mesh = builtin_human()
     return mesh if len(mesh.vertices) == vertices else remesh(mesh, vertices=vertices).mesh

@@ -235,7 +235,7 @@ def main() -> int:
     import scipy.sparse.csgraph
     import trimesh
 
-    import acnn.shapes.checking  # noqa: F401  # imported before forking, so that no child pays for it
+    import acnn.shapes.check  # noqa: F401  # imported before forking, so that no child pays for it
 
     rng = np.random.default_rng(options.seed)
     table: dict[str, Counter] = {}

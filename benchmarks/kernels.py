@@ -214,8 +214,7 @@ def _robust(surface: Any, matrix: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def _clipped_rows(values: np.ndarray, functions: np.ndarray, mass: np.ndarray, keep: float) -> int:
     """Form all rows at every scale, clip, renormalise and round them as a patch operator does; returns the entries."""
-    from acnn.patches.rounding import renormalise_and_round
-    from acnn.surface.rows import clip_dense
+    from acnn.surface.sparse_rows import clip_dense, renormalise_and_round
 
     weighted = functions.T * mass
     entries = 0

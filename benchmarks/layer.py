@@ -20,12 +20,12 @@ import numba
 import numpy as np
 import torch
 
-from acnn.memory import peak_memory_mb
 from acnn.network import IntrinsicConv, Patches
-from acnn.network.narrow_products import StoredRows, _tiled, _width
-from acnn.patches.build import build_patches
+from acnn.network.products import StoredRows, _tiled, _width
+from acnn.patches.anisotropic import build_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
+from acnn.runs.cost import peak_memory_mb
 from acnn.shapes import Mesh, Shape, load
 
 LAYERS = {"IC64": (64, 64), "IC128": (64, 128), "IC256": (128, 256)}
@@ -125,7 +125,7 @@ def timed(forward: Callable[[], torch.Tensor]) -> tuple[float, float, float, flo
 
 def sparse_time(rows: StoredRows | None, gathered: int, scattered: int) -> float:
     """CPU seconds of the sparse products alone: forward on `gathered` channels, backward on `scattered`."""
-    from acnn.network.sparse_kernels import add_gathered, add_scattered
+    from acnn.network.compiled_products import add_gathered, add_scattered
 
     assert rows is not None
     total = 0.0

@@ -27,15 +27,15 @@ import numpy as np
 from _table import environment, print_table
 
 from acnn.datasets import Humans, builtin_humans
-from acnn.datasets.collection import BarycentricTruth
 from acnn.datasets.faust import find_registrations
 from acnn.datasets.label_files import read_vts
-from acnn.datasets.remesh import remesh
 from acnn.evaluation import evaluate_map
 from acnn.evaluation.distances import ReferenceDistances
-from acnn.pipeline.match import match_pair
+from acnn.runs.match import match_pair
 from acnn.shapes import Mesh, PointCloud, load
+from acnn.shapes.mesh import BarycentricPoints
 from acnn.surface.closest_points import ClosestPoints
+from acnn.surface.simplify import remesh
 
 PEOPLE = ((130, 147), (135, 152), (140, 157), (145, 130), (150, 135), (155, 142))
 NEW_SUBJECTS, NEW_SEED = 8, 901
@@ -57,8 +57,8 @@ Pair = tuple[str, Any, Mesh, Any, Any]
 
 def new_poses() -> Iterator[Pair]:
     """People made for this, in poses that nothing was trained on, both remeshed; every pose is once A and once B."""
-    from acnn.datasets.humans import make_humans
-    from acnn.datasets.poses import UNSEEN_POSES
+    from acnn.datasets.humans.generate import make_humans
+    from acnn.datasets.humans.poses import UNSEEN_POSES
 
     told = partial(print, file=sys.stderr, flush=True)
     humans = make_humans(NEW_SUBJECTS, 2, seed=NEW_SEED, test_share=0.0, table=UNSEEN_POSES, progress=told)
@@ -76,7 +76,7 @@ def _both_remeshed(humans: Humans, pairs: Iterable[tuple[int, int]]) -> Iterator
     for i, j in pairs:
         first, second = humans.mesh(i), humans.mesh(j)
         a, b = remesh(first, vertices=1800, seed=i), remesh(second, vertices=2400, density=0.5, seed=j)
-        places = np.einsum("nk,nkd->nd", a.weights, second.vertices[second.faces[a.face]])
+        places = np.einsum("nk,nkd->nd", a.weights, second.vertices[second.faces[a.faces]])
         yield f"{i} to {j}", a.mesh, b.mesh, _nearest(places, b.mesh), None
 
 
@@ -105,7 +105,9 @@ def cloud(root: Path) -> Iterator[Pair]:
         points, face = trimesh.sample.sample_surface_even(trimesh.Trimesh(a.vertices, a.faces, process=False), 8000, i)
         weights = trimesh.triangles.points_to_barycentric(a.vertices[a.faces[face]], points)
         noisy = points + np.random.default_rng(i).normal(0.0, NOISE, points.shape)
-        truth = BarycentricTruth(face.astype(np.int32), np.clip(weights, 0, 1) / np.clip(weights, 0, 1).sum(1)[:, None])
+        truth = BarycentricPoints(
+            face.astype(np.int32), np.clip(weights, 0, 1) / np.clip(weights, 0, 1).sum(1)[:, None]
+        )
         yield f"{i} to {j}", PointCloud(noisy), b, truth, None
 
 
@@ -141,9 +143,9 @@ def _registration(root: Path, number: int) -> Mesh:
     return load(folder / f"tr_reg_{number:03d}.ply", kind="mesh")
 
 
-def _nearest(places: Any, mesh: Mesh) -> BarycentricTruth:
+def _nearest(places: Any, mesh: Mesh) -> BarycentricPoints:
     found = ClosestPoints(mesh.vertices, mesh.faces)(places)
-    return BarycentricTruth(found.faces, found.weights)
+    return BarycentricPoints(found.faces, found.weights)
 
 
 def main() -> None:

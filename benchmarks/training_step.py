@@ -23,10 +23,10 @@ import torch
 from acnn.cli.app import settings_of
 from acnn.correspondence import soft_map_from_features
 from acnn.descriptors.settings import describe_surface
+from acnn.methods.run import open_run
 from acnn.network import AcnnModel, Patches
 from acnn.network.layers import apply_layers, takes_patches
-from acnn.patches.build import build_patches
-from acnn.pipeline.run import open_run
+from acnn.patches.anisotropic import build_patches
 from acnn.shapes import load
 from acnn.surface import surface_of
 from acnn.training.config import preset_config

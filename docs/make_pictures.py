@@ -18,7 +18,7 @@ from acnn import builtin_human, builtin_humans
 from acnn.shapes import Mesh
 from acnn.surface import principal_frames, surface_of
 from acnn.viewer import grid, render, save_png, value_colors
-from acnn.viewer.kernels import draw_kernels
+from acnn.viewer.figures import draw_kernels
 
 OUT = Path(__file__).parent / "pictures"
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -67,7 +67,7 @@ def kernels_cylinder(_: Path) -> Any:
 
 def directions(_: Path) -> Any:
     """Principal directions as short strokes, on the upper body."""
-    from acnn.viewer.live_quantities import direction_ribbons
+    from acnn.viewer.live_scene import direction_ribbons
 
     surface = surface_of(builtin_human(4, 1))
     strokes = direction_ribbons(surface, principal_frames(surface))
@@ -87,10 +87,10 @@ def directions(_: Path) -> Any:
 
 def soft_match(run_folder: Path) -> Any:
     """Where a vertex is, and what the network thinks of it on the reference: one that is sure, others less so."""
-    from acnn.pipeline.match import match_shape
-    from acnn.pipeline.run import open_run
-    from acnn.viewer.figures_parts import refined_mesh
-    from acnn.viewer.live_quantities import spread_on_reference
+    from acnn.methods.run import open_run
+    from acnn.runs.match import match_shape
+    from acnn.viewer.figure_parts import refined_mesh
+    from acnn.viewer.live_scene import spread_on_reference
 
     run = open_run(run_folder)
     mesh = builtin_humans().mesh(UNSEEN)
@@ -113,7 +113,7 @@ def soft_match(run_folder: Path) -> Any:
 
 def filters(run_folder: Path) -> Any:
     """The strongest filters of the first convolution."""
-    from acnn.pipeline.run import open_run
+    from acnn.methods.run import open_run
     from acnn.viewer.figures import draw_filters
 
     return draw_filters(open_run(run_folder).model, columns=8, rows=2, size=110)

@@ -10,7 +10,7 @@ import acnn
 
 PROGRAM = """
 import numpy as np
-from acnn.network.sparse_kernels import add_gathered
+from acnn.network.compiled_products import add_gathered
 weights = np.array([1.0], np.float16).view(np.uint16)
 y = np.zeros((1, 8), np.float32)
 add_gathered(np.array([0, 1]), np.zeros(1, np.uint16), weights, 0, 0, 1, np.ones((1, 8), np.float32), y)
@@ -32,8 +32,11 @@ def test_an_edit_of_another_file_is_noticed(tmp_path):
 
     assert run() == ["1.0", "0"]
     assert run() == ["1.0", "1"]  # from the disk
-    other = package / "network" / "vector_rows.py"
-    source = other.read_text()
+    other = package / "surface" / "closest_points.py"  # another file with compiled functions
+    other.write_text(other.read_text() + "\n# edited\n")
+    assert run() == ["1.0", "0"]
+    own = package / "network" / "compiled_products.py"
+    source = own.read_text()
     assert source.count("2.0**112") == 1
-    other.write_text(source.replace("2.0**112", "2.0**113"))
+    own.write_text(source.replace("2.0**112", "2.0**113"))
     assert run() == ["2.0", "0"]

@@ -5,7 +5,7 @@ import numpy as np
 import psutil
 import pytest
 
-from acnn.memory import machine_memory_mb, peak_memory_mb
+from acnn.runs.cost import machine_memory_mb, peak_memory_mb
 
 
 def test_the_peak_grows_with_what_the_process_held_and_stays():

@@ -111,8 +111,8 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
     import torch
 
     from acnn.files import write_whole
-    from acnn.pipeline.evaluate_run import evaluate_run
-    from acnn.pipeline.train_run import train_run
+    from acnn.runs.evaluate import evaluate_run
+    from acnn.runs.train import train_run
     from acnn.training.config import read_config
 
     folder = out / name

@@ -40,7 +40,7 @@ def compare(
     from acnn.surface.curvature import principal_frames
     from acnn.surface.heat import exact_rows, spectral_rows
     from acnn.surface.laplacian import stiffness_parts
-    from acnn.surface.spectrum import eigenpairs
+    from acnn.surface.spectra import eigenpairs
     from acnn.surface.surface import surface_of
     from acnn.training.config import preset_config
 

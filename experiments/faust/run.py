@@ -18,7 +18,7 @@ import typer
 from acnn.cli.app import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
 from acnn.errors import InputError
-from acnn.types import named_stages
+from acnn.progress import named_stages
 
 
 @command
@@ -42,10 +42,10 @@ def experiment(
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import FAUST_EXACT, FAUST_REMESHED_ERROR
     from acnn.files import write_whole
-    from acnn.pipeline.evaluate_run import evaluate_run
-    from acnn.pipeline.train_run import train_run
+    from acnn.runs.evaluate import evaluate_run
+    from acnn.runs.train import train_run
     from acnn.training.config import preset_config
-    from acnn.training.curve import write_training_curve
+    from acnn.training.log import write_training_curve
 
     config = preset_config(preset).with_changes(settings_of(changes) | ({} if seed is None else {"seed": seed}))
     seed = config.train.seed

@@ -23,7 +23,7 @@ import typer
 
 from acnn.cli.app import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
-from acnn.datasets.collection import Example, InMemory, Sample
+from acnn.datasets.dataset import Example, InMemory, Sample
 from acnn.evaluation import ShapeEvaluation, evaluation_report
 
 
@@ -63,8 +63,8 @@ def experiment(
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import PUBLISHED
     from acnn.files import write_whole
-    from acnn.pipeline.spreading import run_in_processes
     from acnn.training.config import preset_config
+    from acnn.training.parallel import run_in_processes
 
     began = time.perf_counter()
     place = shrec16_place(data)
@@ -112,9 +112,10 @@ def run_class(job: Job) -> dict[str, Any]:
     import torch
 
     from acnn.datasets.shrec16 import open_shrec16
+    from acnn.evaluation.results import Matched
     from acnn.files import write_whole
-    from acnn.pipeline.evaluate_run import Matched, evaluate_run
-    from acnn.pipeline.train_run import train_run
+    from acnn.runs.evaluate import evaluate_run
+    from acnn.runs.train import train_run
     from acnn.surface import surface_of
     from acnn.training.config import preset_config
 

@@ -20,25 +20,25 @@ _WHERE = {
     "build_patches": "acnn.patches",
     "builtin_human": "acnn.datasets",
     "builtin_humans": "acnn.datasets",
-    "cached_patches": "acnn.patches",
+    "cached_patches": "acnn.training.prepared",
     "carry_shape": "acnn.correspondence",
     "carry_texture": "acnn.correspondence",
     "describe": "acnn.shapes",
-    "evaluate_run": "acnn.pipeline.evaluate_run",
+    "evaluate_run": "acnn.runs.evaluate",
     "from_arrays": "acnn.shapes",
     "load": "acnn.shapes",
-    "match_files": "acnn.pipeline.match_files",
-    "match_pair": "acnn.pipeline.match",
-    "match_shape": "acnn.pipeline.match",
+    "match_files": "acnn.runs.match_files",
+    "match_pair": "acnn.runs.match",
+    "match_shape": "acnn.runs.match",
     "open_dataset": "acnn.datasets",
-    "open_run": "acnn.pipeline.run",
+    "open_run": "acnn.methods.run",
     "preset_config": "acnn.training",
     "refine": "acnn.correspondence",
     "render": "acnn.viewer",
     "save": "acnn.shapes",
     "shot": "acnn.descriptors",
     "surface_of": "acnn.surface",
-    "train_run": "acnn.pipeline.train_run",
+    "train_run": "acnn.runs.train",
 }
 
 __all__ = sorted(_WHERE)
@@ -48,16 +48,17 @@ if TYPE_CHECKING:
     from acnn.datasets import builtin_human, builtin_humans, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError
+    from acnn.methods.run import open_run
     from acnn.network import AcnnModel, IntrinsicConv, Patches
-    from acnn.patches import PatchOperator, PatchSettings, build_patches, cached_patches
-    from acnn.pipeline.evaluate_run import evaluate_run
-    from acnn.pipeline.match import match_pair, match_shape
-    from acnn.pipeline.match_files import match_files
-    from acnn.pipeline.run import open_run
-    from acnn.pipeline.train_run import train_run
+    from acnn.patches import PatchOperator, PatchSettings, build_patches
+    from acnn.runs.evaluate import evaluate_run
+    from acnn.runs.match import match_pair, match_shape
+    from acnn.runs.match_files import match_files
+    from acnn.runs.train import train_run
     from acnn.shapes import Mesh, PointCloud, describe, from_arrays, load, save
     from acnn.surface import surface_of
     from acnn.training import preset_config
+    from acnn.training.prepared import cached_patches
     from acnn.viewer import render
 
 

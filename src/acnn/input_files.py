@@ -164,7 +164,10 @@ def read_lines(path: Path) -> list[str]:
 def parse_numbers(lines: Sequence[str], kind: type) -> NDArray[Any]:
     """(rows, columns) numbers of lines of text; '#' begins a comment, and lines without numbers are passed over.
 
-    Raises ValueError where a line holds anything else, or as many as the first one does not.
+    Raises
+    ------
+    ValueError
+        Where a line holds anything else, or as many as the first one does not.
     """
     try:
         with warnings.catch_warnings():

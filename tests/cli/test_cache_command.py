@@ -10,10 +10,10 @@ from analytic import bumpy
 
 from acnn import InputError, cache
 from acnn.cli import main
-from acnn.datasets.collection import Example, InMemory, Sample
+from acnn.datasets.dataset import Example, InMemory, Sample
 from acnn.descriptors.settings import DescriptorSettings
-from acnn.patches import PatchSettings, cached_patches
-from acnn.pipeline.prepared import prepare_sample
+from acnn.patches import PatchSettings
+from acnn.training.prepared import cached_patches, prepare_sample
 
 SETTINGS = PatchSettings(angles=1, scales=(6.0,))
 

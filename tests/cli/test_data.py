@@ -43,7 +43,7 @@ def test_options_reach_the_maker(tmp_path: Path, capfd: pytest.CaptureFixture, m
         return folder
 
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr("acnn.datasets.humans.write_humans", write)
+    monkeypatch.setattr("acnn.datasets.humans.generate.write_humans", write)
     options = ["--subjects", "3", "--poses", "2", "--vertices", "500", "--remesh", "--seed", "7", "--json"]
     assert main(["data", "humans", "--out", str(tmp_path / "h"), *options]) == 0
     out, err = capfd.readouterr()

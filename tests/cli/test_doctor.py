@@ -9,8 +9,7 @@ import sys
 import pytest
 
 from acnn.cli import main
-from acnn.pipeline import bench as benchmark
-from acnn.pipeline import doctor
+from acnn.runs import machine as machine_module
 
 
 @pytest.fixture
@@ -42,8 +41,10 @@ def test_the_doctor_tells_versions_cache_and_a_passed_test(machine, capsys):
 
 def test_what_is_wrong_is_said_with_what_to_do(machine, monkeypatch, capsys):
     monkeypatch.setenv("ACNN_DATA", str(machine / "nowhere"))
-    monkeypatch.setattr(doctor, "self_test", lambda: {"passed": False, "why": "a kernel is off", "seconds": 0.1})
-    monkeypatch.setattr(doctor, "can_write", lambda folder: False)
+    monkeypatch.setattr(
+        machine_module, "self_test", lambda: {"passed": False, "why": "a kernel is off", "seconds": 0.1}
+    )
+    monkeypatch.setattr(machine_module, "can_write", lambda folder: False)
     assert main(["doctor", "--quiet"]) == 1
     said = capsys.readouterr()
     assert "ACNN_DATA names a folder that does not exist" in said.err
@@ -55,21 +56,21 @@ def test_what_is_wrong_is_said_with_what_to_do(machine, monkeypatch, capsys):
 def test_data_are_named_by_folder_and_a_broken_kernel_is_noticed(machine, monkeypatch):
     (machine / "FAUST").mkdir()
     (machine / ".hidden").mkdir()
-    assert doctor.data_state(str(machine))["found"] == ["FAUST"]
-    assert doctor.can_write(machine / "not" / "yet" / "there")
+    assert machine_module.data_state(str(machine))["found"] == ["FAUST"]
+    assert machine_module.can_write(machine / "not" / "yet" / "there")
     (machine / "file").write_text("")
-    assert not doctor.can_write(machine / "file" / "below")
-    monkeypatch.setattr(doctor, "_layer_error", lambda: 1.0)
-    assert not doctor.self_test()["passed"]
-    monkeypatch.setattr(doctor, "_kernel_error", lambda: 1 / 0)
-    assert "ZeroDivisionError" in doctor.self_test()["why"]
+    assert not machine_module.can_write(machine / "file" / "below")
+    monkeypatch.setattr(machine_module, "_layer_error", lambda: 1.0)
+    assert not machine_module.self_test()["passed"]
+    monkeypatch.setattr(machine_module, "_kernel_error", lambda: 1 / 0)
+    assert "ZeroDivisionError" in machine_module.self_test()["why"]
 
 
 def test_bench_takes_the_best_time_and_compares(monkeypatch, capsys):
     calls = []
-    monkeypatch.setattr(benchmark, "_parts", lambda: {"first": lambda: calls.append("first")})
-    monkeypatch.setattr(benchmark, "_acnn_pairs", lambda: lambda: sum(range(1000)))
-    monkeypatch.setattr(benchmark, "_peers", lambda: {"eigenpairs, other": lambda: sum(range(1_000_000))})
+    monkeypatch.setattr(machine_module, "_parts", lambda: {"first": lambda: calls.append("first")})
+    monkeypatch.setattr(machine_module, "_acnn_pairs", lambda: lambda: sum(range(1000)))
+    monkeypatch.setattr(machine_module, "_peers", lambda: {"eigenpairs, other": lambda: sum(range(1_000_000))})
     assert main(["bench", "--json", "--peers", "--repeat", "3"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert calls == ["first"] * 4  # once to warm up

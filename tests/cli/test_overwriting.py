@@ -48,8 +48,8 @@ def test_a_match_beside_its_inputs_leaves_them_and_may_be_repeated(folder):
 @pytest.fixture
 def no_work(monkeypatch):
     """Commands that are refused are refused before the work."""
-    for function in ("match_files.match_pair", "match_files.match_shape", "patches.cached_patches"):
-        monkeypatch.setattr(f"acnn.pipeline.{function}", None)
+    for function in ("runs.match_files.match_pair", "runs.match_files.match_shape", "training.prepared.cached_patches"):
+        monkeypatch.setattr(f"acnn.{function}", None)
 
 
 @pytest.mark.parametrize("name", ["a_colored.ply", "A_Colored.PLY"])
@@ -146,7 +146,7 @@ def test_a_repaired_shape_leaves_the_material_and_the_image_of_the_input(folder)
 
 
 def test_training_stops_before_it_overwrites_another_file(folder, monkeypatch, capsys):
-    monkeypatch.setattr("acnn.pipeline.train_run.prepare", None)
+    monkeypatch.setattr("acnn.runs.train.prepare", None)
     Path("run").mkdir()
     Path("run/config.toml").write_text("mine")
     for more in ([], ["--resume"]):
@@ -157,14 +157,14 @@ def test_training_stops_before_it_overwrites_another_file(folder, monkeypatch, c
 
 
 def test_a_demo_needs_an_empty_folder(folder, monkeypatch, capsys):
-    monkeypatch.setattr("acnn.pipeline.demo.train_run", None)
+    monkeypatch.setattr("acnn.runs.demo.train_run", None)
     assert main(["demo", "--out", "."]) == 2
     assert "is not empty" in capsys.readouterr().err
 
 
 def test_humans_replace_humans_and_nothing_else(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr("acnn.datasets.humans.write_humans", lambda folder, *numbers, **options: folder)
+    monkeypatch.setattr("acnn.datasets.humans.generate.write_humans", lambda folder, *numbers, **options: folder)
     arguments = ["data", "humans", "--out", str(tmp_path), "--subjects", "2", "--poses", "1"]
     (tmp_path / "human_01_00.ply").write_text("mine")
     assert main(arguments) == 2
@@ -181,10 +181,10 @@ def test_humans_replace_humans_and_nothing_else(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("out", ["file/o.html", "/proc/o.html"])
 def test_a_place_that_cannot_be_written_is_noticed_before_the_work(folder, out, monkeypatch, capsys):
     Path("file").write_text("")
-    for function in ("report_data.collect_report", "train_run.prepare", "demo.train_run"):
-        monkeypatch.setattr(f"acnn.pipeline.{function}", None)
+    for function in ("runs.report.collect_report", "runs.train.prepare", "runs.demo.train_run"):
+        monkeypatch.setattr(f"acnn.{function}", None)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr("acnn.datasets.humans.write_humans", None)
+    monkeypatch.setattr("acnn.datasets.humans.generate.write_humans", None)
     figure = str(Path(out).with_suffix(".png"))
     commands = [
         [*MATCH, "--out", out],

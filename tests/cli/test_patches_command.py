@@ -6,8 +6,8 @@ import pytest
 from analytic import bumpy
 
 from acnn.cli import main
-from acnn.patches import read_patches
 from acnn.shapes import save
+from acnn.training.prepared import read_patches
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_a_damaged_entry_that_is_made_again_is_not_said_to_be_from_the_cache(sha
 def test_a_place_that_cannot_be_written_is_told_before_the_work(shape, tmp_path, place, capsys, monkeypatch):
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("")
-    monkeypatch.setattr("acnn.pipeline.patches.cached_patches", None)
+    monkeypatch.setattr("acnn.training.prepared.cached_patches", None)
     assert main(["patches", shape, "--angles", "2", "--scales", "6", "--out", str(tmp_path / place)]) == 2
     assert str(tmp_path / place) in capsys.readouterr().err
 

@@ -12,9 +12,9 @@ from analytic import bumpy, permuted, write_bumps
 
 from acnn.cli import main
 from acnn.cli.app import Output
-from acnn.pipeline.spreading import run_in_processes
+from acnn.progress import begin_stage, named_stages
 from acnn.shapes import save
-from acnn.types import begin_stage, named_stages
+from acnn.training.parallel import run_in_processes
 
 TINY = ["angles=2", "scales=6,24", "architecture=FC8+IC8+Softmax", "shared_outputs=0", "minutes=0", "epochs=2"]
 COMPILING = "compiling (first run only, about half a minute)"
@@ -177,7 +177,7 @@ def test_messages_and_nested_stages_share_the_display(monkeypatch):
 
 
 def test_a_plain_function_is_called_with_done_and_total():
-    from acnn.pipeline.match import match_pair  # loads torch, which the workers below can do without
+    from acnn.runs.match import match_pair  # loads torch, which the workers below can do without
 
     calls = []
     mesh = bumpy(2)

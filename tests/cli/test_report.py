@@ -8,7 +8,7 @@ import pytest
 from analytic import write_bumps
 
 from acnn.cli import main
-from acnn.pipeline.train_run import train_run
+from acnn.runs.train import train_run
 from acnn.training import RunConfig
 
 

@@ -5,16 +5,16 @@ import pytest
 from scipy.spatial import ConvexHull
 
 from acnn.correspondence import SoftMap, SpectralBasis, basis_of, soft_map_from_point_map, zoomout, zoomout_sizes
-from acnn.correspondence.basis import nearest_points
 from acnn.correspondence.functional_map import (
     confident_vertices,
     functional_map_from_pairs,
     functional_map_from_point_map,
+    nearest_points,
     orthogonality,
     query_to_reference_from_functional_map,
     spectral_icp,
+    spread_vertices,
 )
-from acnn.correspondence.zoomout import spread_vertices
 from acnn.errors import InputError
 from acnn.shapes import Mesh
 from acnn.surface.surface import surface_of

@@ -9,9 +9,9 @@ from scipy.stats import spearmanr
 from acnn.correspondence.judge import judge_map, map_confidence
 from acnn.datasets import builtin_humans
 from acnn.datasets.parts import cut_part
-from acnn.datasets.remesh import remesh
 from acnn.shapes import Mesh, PointCloud
 from acnn.surface import surface_of
+from acnn.surface.simplify import remesh
 
 HUMANS = builtin_humans()
 
@@ -31,7 +31,7 @@ def remeshed(i, j, vertices):
     first, second = HUMANS.mesh(i), HUMANS.mesh(j)
     a = remesh(first, vertices=vertices[0], seed=i)
     b = remesh(second, vertices=vertices[1], density=0.5, seed=j).mesh
-    places = np.einsum("nk,nkd->nd", a.weights, second.vertices[second.faces[a.face]])
+    places = np.einsum("nk,nkd->nd", a.truth.weights, second.vertices[second.faces[a.truth.faces]])
     return a.mesh, b, nearest(places, b)
 
 

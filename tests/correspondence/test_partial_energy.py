@@ -6,11 +6,16 @@ import numpy as np
 import pytest
 
 from acnn.correspondence import partial_energy as energy
-from acnn.correspondence.basis import basis_of
-from acnn.correspondence.functional_map import functional_map_from_point_map
-from acnn.correspondence.partial_alternation import alternate
-from acnn.correspondence.partial_energy import eta, unit_surface, xi
-from acnn.correspondence.partial_spectrum import estimated_rank, partial_bases, slanted_mask
+from acnn.correspondence.functional_map import basis_of, functional_map_from_point_map
+from acnn.correspondence.partial_energy import (
+    alternate,
+    estimated_rank,
+    eta,
+    partial_bases,
+    slanted_mask,
+    unit_surface,
+    xi,
+)
 from acnn.errors import InputError
 from acnn.shapes import Mesh
 from acnn.surface.surface import surface_of

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from acnn.correspondence.basis import basis_of
+from acnn.correspondence.functional_map import basis_of
+from acnn.correspondence.partial_energy import partial_bases
 from acnn.correspondence.partial_map import partial_map, partial_map_from_descriptors, soft_map_from_descriptors
-from acnn.correspondence.partial_spectrum import partial_bases
-from acnn.correspondence.partial_zoomout import partial_sizes, partial_zoomout, spread_samples
+from acnn.correspondence.partial_search import partial_sizes, partial_zoomout, spread_samples
 from acnn.correspondence.soft_map import soft_map_from_point_map
 from acnn.datasets import builtin_humans
 from acnn.errors import InputError

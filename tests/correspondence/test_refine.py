@@ -192,7 +192,7 @@ def test_sizes_that_do_not_ascend_are_refused(scene, noisy):
 @pytest.mark.slow
 @pytest.mark.skipif("ACNN_DATA" not in os.environ, reason="needs research shapes: set ACNN_DATA")
 def test_two_faust_people_with_spoiled_truth():
-    from acnn.shapes.loading import load
+    from acnn.shapes.load import load
 
     folder = Path(os.environ["ACNN_DATA"]) / "faust/training/registrations"
     if not folder.is_dir():

@@ -8,12 +8,10 @@ import pytest
 
 from acnn.datasets import builtin_human, builtin_humans
 from acnn.datasets.builtin import pack_humans, read_humans
-from acnn.datasets.collapse import decimate
-from acnn.datasets.overlap import overlap_share
-from acnn.datasets.poses import TEST_POSES, TRAINING_POSES, UNSEEN_POSES, Pose, blend, bone_turns
-from acnn.datasets.relax import rigid_relaxer
-from acnn.datasets.remesh import remesh
+from acnn.datasets.humans.generate import overlap_share, rigid_relaxer
+from acnn.datasets.humans.poses import TEST_POSES, TRAINING_POSES, UNSEEN_POSES, Pose, blend, bone_turns
 from acnn.errors import InputError
+from acnn.surface.simplify import decimate, remesh
 
 
 @pytest.fixture(scope="module")
@@ -266,14 +264,14 @@ def test_remeshed_human_lies_on_the_old_one_where_the_truth_says(humans):
     new = remesh(mesh, seed=3)
     assert_closed_genus_zero(new.mesh.vertices, new.mesh.faces)
     assert 0.9 * 2500 <= len(new.mesh.vertices) <= 1.1 * 2500
-    assert np.allclose(new.weights.sum(axis=1), 1)
-    assert new.weights.min() >= 0
-    there = np.einsum("nk,nkd->nd", new.weights, mesh.vertices[mesh.faces[new.face]])
+    assert np.allclose(new.truth.weights.sum(axis=1), 1)
+    assert new.truth.weights.min() >= 0
+    there = np.einsum("nk,nkd->nd", new.truth.weights, mesh.vertices[mesh.faces[new.truth.faces]])
     gap = np.linalg.norm(there - new.mesh.vertices, axis=1)
     assert gap.max() < 0.02
     assert np.median(gap) < 0.001
     assert volume(new.mesh.vertices, new.mesh.faces) == pytest.approx(volume(mesh.vertices, mesh.faces), rel=0.03)
-    assert (new.weights.max(axis=1) > 1 - 1e-9).mean() < 0.3  # most vertices are new ones
+    assert (new.truth.weights.max(axis=1) > 1 - 1e-9).mean() < 0.3  # most vertices are new ones
     assert (
         len(np.unique(np.diff(new.truth.nearest_vertex(mesh.vertices, mesh.faces)))) > 1000
     )  # and the order is another

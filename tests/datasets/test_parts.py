@@ -9,11 +9,12 @@ import pytest
 from analytic import grid, sphere
 
 from acnn.datasets import builtin_human, builtin_humans, humans_dataset, open_dataset
-from acnn.datasets.collection import BarycentricTruth, Dataset, Example, InMemory, Sample
+from acnn.datasets.dataset import Dataset, Example, InMemory, Sample
 from acnn.datasets.parts import KINDS, TOLERANCE, cut_part, parts_of
 from acnn.errors import InputError
-from acnn.pipeline.make_parts import make_parts
+from acnn.runs.data import make_parts
 from acnn.shapes import Mesh, PointCloud, load, save
+from acnn.shapes.mesh import BarycentricPoints
 from acnn.shapes.topology import face_components, fans, mesh_edges
 from acnn.surface import surface_of
 
@@ -140,8 +141,8 @@ def test_parts_of_a_dataset_keep_what_is_known() -> None:
 def test_truth_pairs_and_mirrored_truth_are_carried_over() -> None:
     mesh = sphere(3)
     n = len(mesh.vertices)
-    truth = BarycentricTruth(np.arange(n, dtype=np.int32), np.full((n, 3), 1 / 3))
-    mirrored = BarycentricTruth(truth.face[::-1].copy(), truth.weights)
+    truth = BarycentricPoints(np.arange(n, dtype=np.int32), np.full((n, 3), 1 / 3))
+    mirrored = BarycentricPoints(truth.faces[::-1].copy(), truth.weights)
     labels = np.arange(n, dtype=np.int32)[::-1].copy()
     pairs = np.stack([np.repeat(np.arange(n), 2), np.arange(2 * n) // 2], axis=1).astype(np.int32)
     whole = Example(mesh, labels, truth, pairs, labels[::-1].copy(), mirrored)
@@ -150,8 +151,8 @@ def test_truth_pairs_and_mirrored_truth_are_carried_over() -> None:
     example = parts.samples[0].read()
     kept = n - 1 - example.labels
     np.testing.assert_array_equal(example.shape.vertices, mesh.vertices[kept])  # its unit was given
-    np.testing.assert_array_equal(example.truth.face, kept)
-    np.testing.assert_array_equal(example.mirrored_truth.face, n - 1 - kept)
+    np.testing.assert_array_equal(example.truth.faces, kept)
+    np.testing.assert_array_equal(example.mirrored_truth.faces, n - 1 - kept)
     np.testing.assert_array_equal(example.mirrored, kept)
     assert len(example.pairs) == 2 * len(kept)
     np.testing.assert_array_equal(kept[example.pairs[:, 0]], example.pairs[:, 1])
@@ -183,7 +184,7 @@ def test_written_parts_of_humans_are_read_as_they_were_made(tmp_path: Path) -> N
         np.testing.assert_array_equal(example.shape.vertices, wanted.shape.vertices)
         np.testing.assert_array_equal(example.shape.faces, wanted.shape.faces)
         on_reference = np.einsum(
-            "nk,nkd->nd", example.truth.weights, read.reference.vertices[read.reference.faces[example.truth.face]]
+            "nk,nkd->nd", example.truth.weights, read.reference.vertices[read.reference.faces[example.truth.faces]]
         )
         np.testing.assert_array_equal(on_reference, humans.reference.vertices[wanted.labels])
         np.testing.assert_array_equal(example.mirrored, builtin_humans().mirror[wanted.labels])

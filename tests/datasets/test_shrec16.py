@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from analytic import grid
 
-from acnn.datasets import BarycentricTruth, open_dataset
+from acnn.datasets import open_dataset
 from acnn.datasets.shrec16 import open_shrec16, read_baryc, shrec16_classes, write_baryc
 from acnn.errors import InputError
-from acnn.shapes import Mesh, load, save
+from acnn.shapes import BarycentricPoints, Mesh, load, save
 from acnn.surface import surface_of
 
 needs_data = pytest.mark.skipif(
@@ -63,7 +63,7 @@ def test_one_class_of_one_kind(root: Path) -> None:
     np.testing.assert_array_equal(example.labels, np.arange(35))
     np.testing.assert_array_equal(example.mirrored, np.arange(35)[::-1])
     points = np.einsum(
-        "nk,nkd->nd", example.truth.weights, data.reference.vertices[data.reference.faces[example.truth.face]]
+        "nk,nkd->nd", example.truth.weights, data.reference.vertices[data.reference.faces[example.truth.faces]]
     )
     np.testing.assert_array_equal(points, example.shape.vertices)
     assert example.mirrored_truth is not None
@@ -92,9 +92,9 @@ def test_truth_survives_what_loading_mends(root: Path) -> None:
 def test_written_truth_is_read_back(tmp_path: Path) -> None:
     weights = np.random.default_rng(0).dirichlet(np.ones(3), 5)
     face = np.array([0, 7, 3, -1, 2], np.int32)
-    write_baryc(tmp_path / "a.baryc_gt", BarycentricTruth(face, weights))
+    write_baryc(tmp_path / "a.baryc_gt", BarycentricPoints(face, weights))
     again = read_baryc(tmp_path / "a.baryc_gt", 5, 8)
-    np.testing.assert_array_equal(again.face, face)
+    np.testing.assert_array_equal(again.faces, face)
     np.testing.assert_allclose(again.weights[face >= 0], weights[face >= 0], rtol=1e-15)
 
 
@@ -160,8 +160,8 @@ def test_published_parts() -> None:
     example = data.select("1").samples[0].read()
     faces = data.reference.faces
     for truth, bound in ((example.truth, 0.05), (example.mirrored_truth, None)):
-        assert (truth.face >= 0).all()
-        points = np.einsum("nk,nkd->nd", truth.weights, data.reference.vertices[faces[truth.face]])
+        assert (truth.faces >= 0).all()
+        points = np.einsum("nk,nkd->nd", truth.weights, data.reference.vertices[faces[truth.faces]])
         off = np.linalg.norm(points - example.shape.vertices, axis=1) / data.unit
         assert np.median(off) < bound if bound else np.median(off) > 1
     near = np.linalg.norm(data.reference.vertices[example.labels] - example.shape.vertices, axis=1) / data.unit

@@ -12,8 +12,8 @@ from acnn.datasets.parts import cut_part
 from acnn.descriptors.shot import shot
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh
+from acnn.shapes.topology import edges_with_faces
 from acnn.surface import Surface, geodesics_from, surface_of
-from acnn.surface.edges import edges_with_faces
 
 SETTINGS = PatchSettings(angles=2, scales=(3.0, 12.0), keep=0.99)
 needs_data = pytest.mark.skipif(

@@ -1,8 +1,6 @@
 """SHOT: analytic planes and spheres, a slow reference, invariances."""
 
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -239,8 +237,3 @@ def test_radius_must_be_positive(radius):
 def test_unknown_signs_are_refused():
     with pytest.raises(InputError, match="majority"):
         shot(surface_of(potato(50), unit=1.0), signs="normals")
-
-
-def test_numba_loads_only_when_used():
-    code = "import sys, acnn.descriptors; sys.exit('numba' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

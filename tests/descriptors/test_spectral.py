@@ -8,7 +8,7 @@ from acnn.descriptors import hks, hks_of, wks, wks_of
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
 from acnn.surface.laplacian import stiffness
-from acnn.surface.spectrum import eigenpairs
+from acnn.surface.spectra import eigenpairs
 from acnn.surface.surface import surface_of
 
 RHO = 10.0

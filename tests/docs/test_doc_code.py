@@ -12,7 +12,7 @@ import pytest
 from analytic import bumpy
 from doc_pages import PAGES
 
-from acnn.pipeline.train_run import train_run
+from acnn.runs.train import train_run
 from acnn.shapes import Mesh, save
 from acnn.training import preset_config
 

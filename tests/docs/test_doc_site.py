@@ -55,16 +55,3 @@ def test_links_to_readmes_lead_to_their_pages(site):
     assert 'href="experiments/faust.html"' in page
     assert 'href="results.html#results"' in page
     assert "README.md" not in "".join(re.findall(r'href="[^"]*"', page))
-
-
-def test_docstrings_become_markdown(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from api_reference import marked_up
-
-    text = "Do it.\n\nParameters\n- a, b: numbers\n- c: see `make_it`\nReturns (n,) as `zoomout`."
-    known = {"make_it": "acnn.x.make_it", "zoomout": "acnn.y.zoomout"}
-    expected = (
-        "Do it.\n\n**Parameters**\n\n- `a`, `b`: numbers\n- `c`: see [`make_it`][acnn.x.make_it]\n\n"
-        "**Returns** (n,) as `zoomout`."
-    )
-    assert marked_up(text, known) == expected

@@ -9,7 +9,7 @@ from scipy.spatial import ConvexHull
 from acnn.errors import InputError
 from acnn.evaluation import (
     THRESHOLDS,
-    BarycentricTruth,
+    BarycentricPoints,
     ReferenceDistances,
     coverage,
     evaluate_map,
@@ -119,7 +119,7 @@ def test_truth_inside_a_triangle_of_a_plane_is_a_straight_line(grid):
     matched = random.integers(0, len(grid.vertices), 300)
     point = np.einsum("ni,nid->nd", weights, grid.vertices[grid.faces[faces]])
     straight = np.linalg.norm(grid.vertices[matched] - point, axis=1) / 12
-    errors = evaluate_map(matched, BarycentricTruth(faces, weights), ReferenceDistances(grid, method="exact")).errors
+    errors = evaluate_map(matched, BarycentricPoints(faces, weights), ReferenceDistances(grid, method="exact")).errors
     assert (errors >= straight - 1e-6).all()
     np.testing.assert_allclose(errors, straight, atol=0.2 / 12)
     assert np.median(errors - straight) < 0.03 / 12
@@ -131,7 +131,7 @@ def test_truth_at_a_corner_equals_truth_at_a_vertex(sphere):
     matched = random.integers(0, len(sphere.vertices), 100)
     matched[:20] = sphere.faces[faces[:20], corner[:20]]
     distances = ReferenceDistances(sphere)
-    inside = evaluate_map(matched, BarycentricTruth(faces, np.eye(3)[corner]), distances)
+    inside = evaluate_map(matched, BarycentricPoints(faces, np.eye(3)[corner]), distances)
     at = evaluate_map(matched, sphere.faces[faces, corner], distances)
     np.testing.assert_allclose(inside.errors, at.errors, atol=1e-9)
     assert inside.exact == at.exact >= 0.2
@@ -141,7 +141,7 @@ def test_exact_is_the_vertex_nearest_to_the_true_point_as_in_labels():
     # a long thin triangle: the first corner is the nearest, though it has the smallest weight
     vertices = np.array([[0.0, 1, 0], [-10, 0, 0], [10, 0, 0], [0, -1, 0]])
     surface = surface_of(Mesh(vertices, np.array([[0, 1, 2], [1, 3, 2]], np.int32)), unit=1.0)
-    truth = BarycentricTruth(np.array([0], np.int32), np.array([[0.25, 0.3, 0.45]]))
+    truth = BarycentricPoints(np.array([0], np.int32), np.array([[0.25, 0.3, 0.45]]))
     distances = ReferenceDistances(surface)
     results = [evaluate_map([vertex], truth, distances) for vertex in range(3)]
     assert [result.exact for result in results] == [1.0, 0.0, 0.0]

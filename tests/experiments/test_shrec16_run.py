@@ -10,8 +10,8 @@ import pytest
 
 from acnn.cli import main
 from acnn.datasets import builtin_humans
-from acnn.datasets.remesh import remesh
 from acnn.shapes import save
+from acnn.surface.simplify import remesh
 
 SCRIPT = Path(__file__).parents[2] / "experiments" / "shrec16" / "run.py"
 

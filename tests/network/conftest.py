@@ -6,7 +6,7 @@ import pytest
 import torch
 from network_samples import ellipsoid
 
-from acnn.patches.build import build_patches
+from acnn.patches.anisotropic import build_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
-from acnn.shapes.shape import Mesh
+from acnn.shapes.mesh import Mesh
 
 
 def ellipsoid(rounds: int = 2) -> Mesh:

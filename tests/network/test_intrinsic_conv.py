@@ -11,8 +11,8 @@ from network_samples import random_operator
 
 from acnn.errors import InputError
 from acnn.network import IntrinsicConv, Patches
-from acnn.patches.cache import read_patches, write_patches
 from acnn.patches.operator import PatchOperator
+from acnn.training.prepared import read_patches, write_patches
 
 SCALES = {"narrow": (3.0, 12.0), "wide": (200.0, 300.0), "both": (3.0, 200.0, 12.0)}
 
@@ -148,7 +148,7 @@ def test_angular_maximum_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     layer = IntrinsicConv(3, 4, 4, 3, angular_max=True).double()
     f = torch.randn(13, 3, dtype=torch.float64, requires_grad=True)
     whole = torch.autograd.grad(layer(f, patches).square().sum(), [f, layer.weight])
-    monkeypatch.setattr("acnn.network.intrinsic_conv._CHUNK", 5 * 4 * 3 * 3)
+    monkeypatch.setattr("acnn.network.conv._CHUNK", 5 * 4 * 3 * 3)
     parts = torch.autograd.grad(layer(f, patches).square().sum(), [f, layer.weight])
     for one, other in zip(parts, whole, strict=True):
         torch.testing.assert_close(one, other)

@@ -5,14 +5,15 @@ import pytest
 from analytic import bumpy, grid, sphere
 from scipy.spatial import cKDTree
 
-from acnn.surface.closest_points import ClosestPoints, points_at_vertices
+from acnn.shapes.mesh import BarycentricPoints
+from acnn.surface.closest_points import ClosestPoints
 
 
 def test_above_a_plane_the_foot_is_found():
     mesh = grid(6)
     points = np.random.default_rng(0).uniform(0.1, 4.9, (200, 3))
     found = ClosestPoints(mesh.vertices, mesh.faces)(points)
-    foot = found.of_corners(mesh.vertices[mesh.faces])
+    foot = found.interpolate(mesh.vertices[mesh.faces])
     np.testing.assert_allclose(foot, points * [1, 1, 0], atol=1e-12)
     np.testing.assert_allclose(found.weights.sum(axis=1), 1)
 
@@ -51,7 +52,7 @@ def test_no_point_of_any_triangle_is_nearer(kind):
     found = ClosestPoints(corners.reshape(-1, 3), np.arange(len(corners) * 3).reshape(-1, 3))(points)
     assert (found.weights >= 0).all()
     np.testing.assert_allclose(found.weights.sum(axis=1), 1)
-    distance = np.linalg.norm(found.of_corners(corners) - points, axis=1)
+    distance = np.linalg.norm(found.interpolate(corners) - points, axis=1)
     nearest, _ = cKDTree(_all_over(corners)).query(points)
     assert (distance <= nearest + 1e-12).all()
 
@@ -72,6 +73,6 @@ def test_points_that_are_not_finite_are_refused():
 def test_vertices_as_points():
     mesh = sphere(1)
     chosen = np.array([5, 0, 41])
-    points = points_at_vertices(mesh.faces, chosen)
-    np.testing.assert_array_equal(points.of_corners(mesh.vertices[mesh.faces]), mesh.vertices[chosen])
-    np.testing.assert_array_equal(points.nearest_vertex(mesh.faces), chosen)
+    points = BarycentricPoints.at_vertices(mesh.faces, chosen)
+    np.testing.assert_array_equal(points.interpolate(mesh.vertices[mesh.faces]), mesh.vertices[chosen])
+    np.testing.assert_array_equal(points.largest_corner(mesh.faces), chosen)

@@ -6,7 +6,7 @@ from acnn.datasets import builtin_human
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
 from acnn.surface import exact_rows, principal_frames, stiffness_parts, surface_of
-from acnn.surface.dense_kernels import ExactKernels, SpectralKernels
+from acnn.surface.heat import ExactKernels, SpectralKernels
 from acnn.surface.rational import RationalKernels, fit_exponentials
 from acnn.surface.squaring import SquaringKernels
 

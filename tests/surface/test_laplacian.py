@@ -4,8 +4,8 @@ from analytic import bumpy, grid, sphere
 
 from acnn.errors import InputError
 from acnn.shapes import Mesh
+from acnn.shapes.topology import edges_with_faces, opposite_vertices
 from acnn.surface import eigenpairs, principal_frames, stiffness, stiffness_parts, surface_of
-from acnn.surface.edges import edges_with_faces, opposite_vertices
 
 
 def test_eigenvalues_of_the_sphere_are_l_times_l_plus_1():

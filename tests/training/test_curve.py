@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from acnn.training.curve import training_curve, write_training_curve
+from acnn.training.log import training_curve, write_training_curve
 
 
 @pytest.fixture

@@ -11,15 +11,15 @@ import pytest
 import torch
 from analytic import bumpy
 
-from acnn.array_files import read_arrays
-from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError, TrainingError
+from acnn.files import read_arrays
 from acnn.network import Patches, load_model
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh
+from acnn.shapes.mesh import BarycentricPoints
 from acnn.training import RunConfig, TrainSettings
 from acnn.training.loop import learning_rate, train, validate
-from acnn.training.loss import soft_cross_entropy
+from acnn.training.tasks import soft_cross_entropy
 
 PATCHES = PatchSettings(angles=2, scales=(6.0, 24.0))
 SETTINGS = TrainSettings(
@@ -33,7 +33,7 @@ class Shape:
     operator: object
     features: np.ndarray
     labels: np.ndarray
-    truth: BarycentricTruth | None = None
+    truth: BarycentricPoints | None = None
 
     def patches(self):
         return self.operator
@@ -259,7 +259,7 @@ def test_training_leaves_the_process_as_it_was(some, tmp_path):
 
 def test_soft_labels_share_the_target_between_the_corners_of_a_face():
     faces = np.array([[0, 1, 2], [2, 3, 4]])
-    truth = BarycentricTruth(np.array([0, 1, 1], np.int32), np.array([[1, 0, 0], [0.5, 0.25, 0.25], [0, 0, 1.0]]))
+    truth = BarycentricPoints(np.array([0, 1, 1], np.int32), np.array([[1, 0, 0], [0.5, 0.25, 0.25], [0, 0, 1.0]]))
     logits = torch.randn(2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     found = soft_cross_entropy(logits, truth, faces, np.array([0, 1]))
     targets = torch.tensor([[1, 0, 0, 0, 0], [0, 0, 0.5, 0.25, 0.25]], dtype=torch.float64)
@@ -272,7 +272,7 @@ def test_soft_labels_share_the_target_between_the_corners_of_a_face():
 def test_at_the_corners_soft_labels_train_as_plain_ones(some, tmp_path):
     faces = bumpy(2).faces
     face = np.array([np.flatnonzero((faces == v).any(axis=1))[0] for v in range(162)], np.int32)
-    truth = BarycentricTruth(face, (faces[face] == np.arange(162)[:, None]).astype(float))
+    truth = BarycentricPoints(face, (faces[face] == np.arange(162)[:, None]).astype(float))
     soft = [Shape(s.name, s.operator, s.features, s.labels, truth) for s in some]
     for name in ("plain", "soft"):
         (tmp_path / name).mkdir()

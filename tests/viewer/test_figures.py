@@ -9,9 +9,17 @@ from analytic import bumpy, rotation, sphere
 from acnn.errors import InputError
 from acnn.network import AcnnModel
 from acnn.viewer.colors import value_colors
-from acnn.viewer.figures import draw_errors, draw_filters, draw_transfer, known_kind
-from acnn.viewer.figures_filters import first_filters, polar_picture, strongest_filters, strongest_input
-from acnn.viewer.figures_parts import chequered, color_bar, refined_mesh
+from acnn.viewer.figure_parts import chequered, color_bar, refined_mesh
+from acnn.viewer.figures import (
+    draw_errors,
+    draw_filters,
+    draw_transfer,
+    first_filters,
+    known_kind,
+    polar_picture,
+    strongest_filters,
+    strongest_input,
+)
 
 
 def test_squares_alternate_and_colours_belong_to_places():

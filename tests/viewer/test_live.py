@@ -12,14 +12,15 @@ from browser import Browser
 
 from acnn.correspondence import SoftMap
 from acnn.datasets import builtin_humans
-from acnn.datasets.remesh import remesh
 from acnn.errors import InputError
 from acnn.network import AcnnModel
 from acnn.patches import PatchSettings
-from acnn.pipeline.match import match_pair
-from acnn.pipeline.view_data import ViewData, ViewShape, collect_view
+from acnn.runs.match import match_pair
+from acnn.runs.view import collect_view
 from acnn.shapes import Mesh, load, save
 from acnn.surface import surface_of
+from acnn.surface.simplify import remesh
+from acnn.viewer.view_data import ViewData, ViewShape
 
 pytest.importorskip("viser", reason="viser is not installed: pip install 'acnn[view]'")
 
@@ -153,12 +154,12 @@ def test_files_without_a_run_are_shown_as_they_are(tmp_path):
 
 
 def test_kernels_of_files_are_in_the_unit_of_their_match(tmp_path, monkeypatch):
-    from acnn.pipeline.run import open_run
+    from acnn.methods.run import open_run
 
     save(bumpy(2), tmp_path / "a.ply")
     run = open_run("humans")
     in_parts = replace(run, facts={**run.facts, "unit": 0.02})
-    monkeypatch.setattr("acnn.pipeline.run.open_run", lambda _: in_parts)
+    monkeypatch.setattr("acnn.methods.run.open_run", lambda _: in_parts)
     data, _ = collect_view([tmp_path / "a.ply"], tmp_path, refinement="none", cache=False)
     (shape,) = data.shapes
     assert shape.unit == shape.surface.unit == 0.02

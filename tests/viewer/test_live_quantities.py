@@ -7,7 +7,7 @@ from analytic import bumpy, torus
 from acnn.correspondence import SoftMap
 from acnn.patches import PatchSettings, build_patches
 from acnn.surface import principal_frames, surface_of
-from acnn.viewer.live_quantities import (
+from acnn.viewer.live_scene import (
     direction_ribbons,
     filter_row,
     kernel_row,

@@ -10,12 +10,11 @@ from browser import Browser
 from page_content import addresses, changed, content, unpacked
 
 from acnn.errors import InputError
-from acnn.pipeline.match_files import FileMatch
 from acnn.shapes import Mesh, PointCloud
-from acnn.shapes.coloring import position_bytes
-from acnn.shapes.shape import Source
+from acnn.shapes.mesh import Source
 from acnn.surface import surface_of
-from acnn.viewer.match_page import match_html, write_match_page
+from acnn.viewer.colors import position_bytes
+from acnn.viewer.match_page import FileMatch, match_html, write_match_page
 
 NETWORK = {
     "route": "network",

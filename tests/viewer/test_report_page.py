@@ -14,12 +14,11 @@ from page_content import addresses, changed, content, unpacked
 from acnn.errors import InputError
 from acnn.evaluation import ReferenceDistances, evaluate_map, evaluation_report
 from acnn.evaluation.published import FAUST_EXACT
-from acnn.pipeline.report_data import ReportData, ReportShape
 from acnn.shapes import Mesh
 from acnn.surface import surface_of
 from acnn.training import RunConfig
-from acnn.viewer.report import report_html, write_report
-from acnn.viewer.report_arrays import packed_indices, packed_places, packed_values
+from acnn.viewer.pages import packed_indices, packed_places, packed_values
+from acnn.viewer.report import ReportData, ReportShape, report_html, write_report
 
 
 @functools.cache

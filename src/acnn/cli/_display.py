@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import TYPE_CHECKING, Protocol
 
-from acnn.types import StagedProgress
+from acnn.progress import StagedProgress
 
 if TYPE_CHECKING:
     from rich.console import Console

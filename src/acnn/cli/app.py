@@ -31,7 +31,7 @@ import typer
 from typer.core import TyperGroup
 
 from acnn.errors import InputError, TrainingError
-from acnn.types import Progress
+from acnn.progress import Progress
 
 if TYPE_CHECKING:
     from acnn.cli._display import Display
@@ -49,9 +49,14 @@ ORDER = (
 class Output:
     """How a command speaks: one result on standard output, everything else on standard error.
 
-    - json: the result is one JSON object, and nothing else reaches standard output
-    - quiet: no messages and no progress bars; errors and the result are still shown
-    - cache: False with `--no-cache`
+    Attributes
+    ----------
+    json : bool
+        The result is one JSON object, and nothing else reaches standard output.
+    quiet : bool
+        No messages and no progress bars; errors and the result are still shown.
+    cache : bool
+        False with `--no-cache`.
     """
 
     json: bool = False

@@ -17,7 +17,7 @@ def bench(
 ) -> None:
     """Time the main parts on one built-in human: kernels, descriptors, training, inference, refinement."""
     from acnn.errors import InputError
-    from acnn.pipeline.bench import bench as measure
+    from acnn.runs.machine import bench as measure
 
     if repeat < 1:
         raise InputError(f"--repeat {repeat}: time each part at least once.")

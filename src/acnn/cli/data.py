@@ -31,7 +31,7 @@ def humans(
     force: Force = False,
 ) -> None:
     """Make people of all ages in bent poses from the anny body model, with dense ground truth."""
-    from acnn.pipeline.make_humans import humans_into
+    from acnn.runs.data import humans_into
 
     facts = humans_into(
         folder,
@@ -63,7 +63,7 @@ def parts(
     force: Force = False,
 ) -> None:
     """Make parts of a shape or of a dataset's shapes, with exact truth, in the layout of SHREC'16 Partial."""
-    from acnn.pipeline.make_parts import make_parts
+    from acnn.runs.data import make_parts
 
     with out.progress(f"cutting {kind}") as progress:
         facts, failures = make_parts(

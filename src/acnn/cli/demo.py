@@ -10,8 +10,8 @@ import typer
 from acnn.cli.app import Changes, Output, command, settings_of
 
 if TYPE_CHECKING:  # these take a while to load
-    from acnn.pipeline.match_files import FileMatch
-    from acnn.shapes import Mesh
+    from acnn.shapes.mesh import Mesh
+    from acnn.viewer.match_page import FileMatch
 
 
 @command
@@ -27,9 +27,8 @@ def demo(
 
     The network is trained on some of the built-in humans, for a fixed number of steps, and matches others.
     """
-    from acnn.pipeline.demo import run_demo
+    from acnn.runs.demo import run_demo, show_demo, show_first_match
     from acnn.training.config import preset_config
-    from acnn.viewer import show_demo, show_first_match
 
     config = preset_config("quick-partial" if partial else "quick").with_changes(settings_of(changes))
 

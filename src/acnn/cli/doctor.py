@@ -10,7 +10,7 @@ from acnn.cli.app import Output, command
 @command
 def doctor(out: Output) -> None:
     """Tell what is installed and whether it works here: put this into a report of a fault."""
-    from acnn.pipeline.doctor import examine
+    from acnn.runs.machine import examine
 
     out.say("looking around and testing one kernel and one layer (the first time they are compiled)")
     facts = examine()

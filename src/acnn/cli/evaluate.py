@@ -20,7 +20,7 @@ def evaluate(
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
 ) -> None:
     """Match shapes whose truth is known, and compare by the Princeton protocol."""
-    from acnn.pipeline.evaluate_run import evaluate_run
+    from acnn.runs.evaluate import evaluate_run
 
     with out.progress() as progress:
         report, failures = evaluate_run(

@@ -25,7 +25,7 @@ def figure(
     force: Force = False,
 ) -> None:
     """Draw texture transfer, errors, learnt filters or the Princeton curve of a run."""
-    from acnn.viewer.figures import write_figure
+    from acnn.runs.report import write_figure
 
     with out.progress() as progress:
         facts, failures = write_figure(

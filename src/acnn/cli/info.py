@@ -19,10 +19,10 @@ def info(
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT if it exists, even if it is SHAPE.")] = False,
 ) -> None:
     """Show what a file holds, what is wrong with it, and what repair would do; with --repair, do it."""
+    from acnn.correspondence.matchable import describe_shape
     from acnn.files import check_outputs, make_folder
-    from acnn.pipeline.describe_shape import describe_shape
-    from acnn.shapes import load, save
-    from acnn.shapes.saving import format_to_write
+    from acnn.shapes.load import load
+    from acnn.shapes.save import format_to_write, save
 
     insisted: Literal["mesh", "cloud"] | None = kind  # type: ignore[assignment]  # load checks it
     if repair is not None:

@@ -28,8 +28,8 @@ def match(
 
     The network 'humans' comes with the package; where it does not fit the shapes, descriptors take over.
     """
-    from acnn.pipeline.match_files import FileMatch, match_files
-    from acnn.viewer.match_page import write_match_page
+    from acnn.runs.match_files import match_files
+    from acnn.viewer.match_page import FileMatch, write_match_page
 
     kept: list[FileMatch] = []
     with out.progress() as progress:

@@ -26,7 +26,7 @@ def patches(
     force: Force = False,
 ) -> None:
     """Compute the patch operator of a shape."""
-    from acnn.pipeline.patches import patches_of_file
+    from acnn.runs.patches import patches_of_file
 
     with out.progress() as progress:
         facts = patches_of_file(

@@ -42,8 +42,8 @@ def prepare(
 
     Training finds them where the settings are the same: give the preset that it will be given.
     """
-    from acnn.pipeline.prepare_report import prepare_dataset
     from acnn.training.config import RunConfig, preset_config
+    from acnn.training.prepare import prepare_dataset
 
     config = RunConfig() if preset is None else preset_config(preset)
     given = {"angles": angles, "alpha": alpha, "scales": scales}, {"kinds": descriptors, "shot_radii": radius}

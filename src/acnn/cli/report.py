@@ -27,9 +27,9 @@ def report(
     """Match some test shapes and show them, with figures and settings, in one HTML file."""
     from acnn.errors import InputError
     from acnn.files import check_outputs, make_folder
-    from acnn.pipeline.report_data import collect_report
-    from acnn.pipeline.run import inputs_of_run
-    from acnn.types import begin_stage
+    from acnn.methods.run import inputs_of_run
+    from acnn.progress import begin_stage
+    from acnn.runs.report import collect_report
     from acnn.viewer.report import is_report, write_report
 
     target = file if file is not None else run / "report.html"

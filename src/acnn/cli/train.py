@@ -30,7 +30,7 @@ def train(
 ) -> None:
     """Train a network to match shapes to the reference of a dataset."""
     from acnn.errors import InputError
-    from acnn.pipeline.train_run import train_run
+    from acnn.runs.train import train_run
     from acnn.training.config import preset_config
 
     if method != "acnn":

@@ -33,7 +33,7 @@ def transfer(
 ) -> None:
     """Carry something of shape B to shape A along a map of A to B."""
     from acnn.errors import InputError
-    from acnn.pipeline.transfer_files import What, transfer_files
+    from acnn.runs.transfer import What, transfer_files
 
     asked: dict[What, bool] = {
         "texture": texture,

@@ -33,7 +33,7 @@ def view(
     """
     import time
 
-    from acnn.pipeline.view_data import collect_view
+    from acnn.runs.view import collect_view
     from acnn.viewer.live import LiveViewer
     from acnn.viewer.live_guard import require_viser
 

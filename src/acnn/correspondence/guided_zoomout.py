@@ -28,13 +28,17 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.correspondence.basis import SpectralBasis, nearest_points
-from acnn.correspondence.functional_map import functional_map_from_pairs, functional_map_from_point_map
+from acnn.correspondence.functional_map import (
+    SpectralBasis,
+    functional_map_from_pairs,
+    functional_map_from_point_map,
+    nearest_points,
+)
 from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray, IntArray
-from acnn.surface.edges import edges_with_faces
+from acnn.shapes.topology import edges_with_faces
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray, IntArray
 
 LIMIT = 0.5
 """How far from ZoomOut's match, in edges of the reference, an unsupported match of probability 1 is still taken."""
@@ -53,9 +57,14 @@ SUPPORTED = 0.75
 class GuidedMap:
     """Result of `guided_zoomout`.
 
-    - query_to_reference: (n,) reference vertices
-    - functional_map: (k, k) of the last size
-    - from_network: (n,) True where the match is one of the soft map's
+    Attributes
+    ----------
+    query_to_reference : (n,) array
+        Reference vertices.
+    functional_map : (k, k) array
+        Of the last size.
+    from_network : (n,) array
+        True where the match is one of the soft map's.
     """
 
     query_to_reference: IntArray
@@ -77,14 +86,24 @@ def guided_zoomout(
     """Refine a soft map of query to reference.
 
     Parameters
-    - soft_map: of the network; all its listed matches are candidates
-    - query, reference: mesh or cloud, in the same unit of length or each in its own diameter
-    - query_basis, reference_basis: with at least sizes[-1] functions
-    - sizes: numbers of eigenfunctions, ascending; the first should be small (10 to 30), as it is fitted to raw matches
-    - limit: in edges of the reference
-    - outlier: probability of ZoomOut's own match
+    ----------
+    soft_map : SoftMap
+        Of the network; all its listed matches are candidates.
+    query, reference : Surface
+        Mesh or cloud, in the same unit of length or each in its own diameter.
+    query_basis, reference_basis : SpectralBasis
+        With at least sizes[-1] functions.
+    sizes : Sequence[int]
+        Numbers of eigenfunctions, ascending; the first should be small (10 to 30), as it is fitted to raw matches.
+    limit : float
+        In edges of the reference.
+    outlier : float
+        Probability of ZoomOut's own match.
 
-    Raises InputError where sizes do not ascend or the soft map belongs to other shapes.
+    Raises
+    ------
+    InputError
+        Where sizes do not ascend or the soft map belongs to other shapes.
     """
     if soft_map.vertices.shape[0] != len(query_basis) or soft_map.reference_size != len(reference_basis):
         raise InputError(
@@ -159,7 +178,10 @@ def match_vertices(
 ) -> tuple[IntArray, NDArray[np.bool_]]:
     """The match of every query vertex, and whether it is one of the network's.
 
-    - points, places: (n, k) and (m, k), Phi and Psi C^T
+    Parameters
+    ----------
+    points, places : (n, k) and (m, k) array
+        Phi and Psi C^T.
     """
     k = points.shape[1]
     own = nearest_points(points, places)

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from acnn.correspondence.distortion import edge_distortions
+from acnn.correspondence.point_maps import edge_distortions
 from acnn.correspondence.refine import has_more_border
-from acnn.shapes.shape import FloatArray, IntArray
-from acnn.surface.edges import edges_with_faces
+from acnn.shapes.topology import edges_with_faces
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray, IntArray
 
 Verdict = Literal["good", "doubtful", "failed"]
 

@@ -15,13 +15,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from acnn.correspondence.basis import SpectralBasis, basis_of, nearest_points
+from acnn.correspondence.functional_map import SpectralBasis, basis_of, nearest_points
+from acnn.correspondence.partial_energy import PartialBases, partial_bases
 from acnn.correspondence.partial_search import PartialMap, PartialSearch
-from acnn.correspondence.partial_spectrum import PartialBases, partial_bases
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_features, soft_map_from_point_map
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray
 
 EIGENFUNCTIONS = 200
 """Of each shape, where it has enough vertices."""
@@ -49,14 +49,24 @@ def partial_map(
     those whose neighbours are matched at the right distance, weighted by confidence and area), else the start is kept.
 
     Parameters
-    - matches: soft map, or (n,) vertices of the full shape
-    - part, full: mesh or cloud in the SAME run unit: surface_of(part, unit=full.unit)
-    - confidence: (n,) in 0..1, for a point map
-    - part_basis, full_basis: from `basis_of`, where they are known already
-    - eigenfunctions: how many to use of each shape at most
-    - rounds: of steps 2 and 3 at most; they end where nothing gets better
+    ----------
+    matches : SoftMap or array_like
+        Soft map, or (n,) vertices of the full shape.
+    part, full : Surface
+        Mesh or cloud in the SAME run unit: surface_of(part, unit=full.unit).
+    confidence : (n,) array or None
+        In 0..1, for a point map.
+    part_basis, full_basis : SpectralBasis or None
+        From `basis_of`, where they are known already.
+    eigenfunctions : int
+        How many to use of each shape at most.
+    rounds : int
+        Of steps 2 and 3 at most; they end where nothing gets better.
 
-    Raises InputError where the matches do not fit the shapes, or the shapes are in different units.
+    Raises
+    ------
+    InputError
+        Where the matches do not fit the shapes, or the shapes are in different units.
     """
     if not isinstance(matches, SoftMap):
         matches = soft_map_from_point_map(matches, len(full.vertices), confidence)
@@ -83,13 +93,18 @@ def partial_map_from_descriptors(
     The nearest descriptors give matches to start from, and the descriptors themselves the first functions that
     correspond (their principal components); later rounds take the matches found.
 
-    Parameters
-    - part, full: mesh or cloud in the SAME run unit
-    - part_descriptors, full_descriptors: (n, p) and (m, p); None is SHOT of both
-    - rounds: outer rounds at most, the first with the descriptors
-    - functions: how many principal components
-
     Other parameters and errors as in `partial_map`; InputError for a part of fewer than `SMALLEST` vertices.
+
+    Parameters
+    ----------
+    part, full : Surface
+        Mesh or cloud in the SAME run unit.
+    part_descriptors, full_descriptors : (n, p) and (m, p) array or None
+        None is SHOT of both.
+    rounds : int
+        Outer rounds at most, the first with the descriptors.
+    functions : int
+        How many principal components.
     """
     if len(part.vertices) < SMALLEST:
         raise InputError(
@@ -111,7 +126,10 @@ def partial_map_from_descriptors(
 def soft_map_from_descriptors(part_descriptors: FloatArray, full_descriptors: FloatArray, k: int = 5) -> SoftMap:
     """Soft map of the nearest descriptors: f(x, y) ~ exp(-|p(x) - q(y)|^2 / s), s a fifth of the median least distance.
 
-    Raises InputError where the descriptors do not have the same length.
+    Raises
+    ------
+    InputError
+        Where the descriptors do not have the same length.
     """
     if part_descriptors.ndim != 2 or part_descriptors.shape[1:] != full_descriptors.shape[1:]:
         raise InputError(f"Descriptors of shapes {part_descriptors.shape} and {full_descriptors.shape} do not compare.")

@@ -10,14 +10,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from acnn.arguments import check_arguments
-from acnn.correspondence.basis import SpectralBasis, basis_of
-from acnn.correspondence.functional_map import confident_vertices, functional_map_from_pairs, spectral_icp
+from acnn.correspondence.functional_map import (
+    SpectralBasis,
+    basis_of,
+    confident_vertices,
+    functional_map_from_pairs,
+    spectral_icp,
+)
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray, IntArray
-from acnn.surface.edges import edges_with_faces
+from acnn.shapes.topology import edges_with_faces
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray, IntArray
 
 RefineMethod = Literal["none", "fm", "zoomout", "pfm", "auto"]
 
@@ -35,10 +40,14 @@ FEWEST = 5
 class Refined:
     """A refined map of query to reference.
 
-    - query_to_reference: (n,) reference vertices
-    - facts: `method` asked for; `used`, which is `none` where refinement looked worse than the start; `why`, in words;
-      `chosen_because` with `auto`; `eigenfunctions`; and of the map before and after: `coverage`, `roughness`,
-      `agreement` (see `refine`), or for `pfm` `distortion` and `agreement` (see `partial_map`)
+    Attributes
+    ----------
+    query_to_reference : (n,) array
+        Reference vertices.
+    facts : dict[str, Any]
+        `method` asked for; `used`, which is `none` where refinement looked worse than the start; `why`, in words;
+        `chosen_because` with `auto`; `eigenfunctions`; and of the map before and after: `coverage`, `roughness`,
+        `agreement` (see `refine`), or for `pfm` `distortion` and `agreement` (see `partial_map`).
     """
 
     query_to_reference: IntArray
@@ -72,13 +81,22 @@ def refine(
     sum_k (psi_k(y) - psi_k(z))^2 / lambda_k over its mean; below a tenth of the mean, matches agree.
 
     Parameters
-    - matches: soft map, or (n,) reference vertices
-    - query, reference: mesh or cloud
-    - confidence: (n,) in 0..1, for a point map
-    - query_basis, reference_basis: from `basis_of`, where they are known already; `EIGENFUNCTIONS` says how large
-    - eigenfunctions: how many to use at most; None is the method's own number
+    ----------
+    matches : SoftMap or array_like
+        Soft map, or (n,) reference vertices.
+    query, reference : Surface
+        Mesh or cloud.
+    confidence : (n,) array or None
+        In 0..1, for a point map.
+    query_basis, reference_basis : SpectralBasis or None
+        From `basis_of`, where they are known already; `EIGENFUNCTIONS` says how large.
+    eigenfunctions : int or None
+        How many to use at most; None is the method's own number.
 
-    Raises InputError for an unknown method or a map that does not fit the shapes.
+    Raises
+    ------
+    InputError
+        For an unknown method or a map that does not fit the shapes.
     """
     method = known_method(method)
     soft_map = _as_soft_map(matches, confidence, query, reference)

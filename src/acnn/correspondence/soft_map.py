@@ -1,4 +1,4 @@
-"""A soft map: for every query vertex the few most probable reference vertices.
+"""A soft map: for every vertex of the query the few most probable vertices of the reference.
 
 The network gives a distribution f(x, .) over the m reference vertices for each of n query vertices. All n x m of it is
 never held: logits come in blocks of rows, and the k largest probabilities of each row are kept.
@@ -8,24 +8,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import exp
 from typing import Any
 
 import numpy as np
+from numba import prange
 from numpy.typing import ArrayLike, NDArray
 
 from acnn.arguments import check_arguments
+from acnn.compilation import compiled
 from acnn.errors import InputError
-from acnn.shapes.shape import IntArray
+from acnn.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class SoftMap:
     """The most probable matches of every query vertex, the best first; equal ones by the lower index.
 
-    - vertices: (n, k) int32, reference vertices
-    - probabilities: (n, k) float32, descending along a row; a row sums to at most 1, what is missing belongs to
-      vertices that are not listed
-    - reference_size: m
+    Attributes
+    ----------
+    vertices : (n, k) int32 array
+        Reference vertices.
+    probabilities : (n, k) float32 array
+        Descending along a row; a row sums to at most 1, what is missing belongs to vertices that are not listed.
+    reference_size : int
+        M.
     """
 
     vertices: IntArray
@@ -52,8 +59,11 @@ class SoftMap:
         Probabilities of reference vertices that fall on the same target vertex are added.
 
         Parameters
-        - reference_to_target: (m,) a target vertex for each reference vertex
-        - target_size: vertices of the target
+        ----------
+        reference_to_target : (m,) array
+            A target vertex for each reference vertex.
+        target_size : int
+            Vertices of the target.
         """
         onward = checked_point_map(reference_to_target, target_size, "reference_to_target", self.reference_size)
         return _merged(onward[self.vertices], self.probabilities, target_size)
@@ -62,9 +72,13 @@ class SoftMap:
         """(n,) probability of all listed vertices near a match: how sure the place is, if not the vertex.
 
         Parameters
-        - matched: (n,) reference vertices, of this map or a refined one
-        - places: (m, 3) of the reference's vertices
-        - radius: straight distance that counts as near
+        ----------
+        matched : (n,) array
+            Reference vertices, of this map or a refined one.
+        places : (m, 3) array
+            Of the reference's vertices.
+        radius : float
+            Straight distance that counts as near.
         """
         where = np.asarray(places)
         apart = np.linalg.norm(where[self.vertices] - where[np.asarray(matched)][:, None], axis=2)
@@ -82,10 +96,16 @@ def soft_map_from_logits(blocks: Iterable[Any], k: int = 16) -> SoftMap:
         f(x, y) = exp(l(x, y)) / sum_z exp(l(x, z))
 
     Parameters
-    - blocks: arrays or tensors (rows, m) one after another, together n rows; each may be freed after its turn
-    - k: how many to keep, at most m
+    ----------
+    blocks : Iterable[Any]
+        Arrays or tensors (rows, m) one after another, together n rows; each may be freed after its turn.
+    k : int
+        How many to keep, at most m.
 
-    Raises InputError where there are no rows, blocks differ in width, or a logit is NaN or +infinite.
+    Raises
+    ------
+    InputError
+        Where there are no rows, blocks differ in width, or a logit is NaN or +infinite.
     """
     vertices, probabilities, m, done = [], [], -1, 0
     for block in blocks:
@@ -109,10 +129,17 @@ def soft_map_from_features(features: Any, weight: Any, bias: Any = None, k: int 
     """Soft map of the linear classifier l = F W^T + b, computed `block` rows at a time.
 
     Parameters
-    - features: (n, d) array or tensor, activations before the classifier
-    - weight: (m, d); bias: (m,) or None; of the same kind as `features`
-    - k: how many matches to keep per vertex
-    - block: rows at a time, so that block x m numbers are held
+    ----------
+    features : Any
+        (n, d) array or tensor, activations before the classifier.
+    weight : Any
+        (m, d).
+    bias : Any
+        (m,) or None; of the same kind as `features`.
+    k : int
+        How many matches to keep per vertex.
+    block : int
+        Rows at a time, so that block x m numbers are held.
     """
 
     def blocks() -> Iterator[Any]:
@@ -132,9 +159,13 @@ def soft_map_from_point_map(
     """A point map as a soft map with one match per vertex.
 
     Parameters
-    - query_to_reference: (n,) reference vertices
-    - reference_size: m
-    - confidence: (n,) in 0..1; None is 0.9 everywhere: most matches are trusted, none blindly
+    ----------
+    query_to_reference : (n,) array
+        Reference vertices.
+    reference_size : int
+        M.
+    confidence : (n,) array or None
+        In 0..1; None is 0.9 everywhere: most matches are trusted, none blindly.
     """
     matched = checked_point_map(query_to_reference, reference_size)
     share = np.full(len(matched), 0.9) if confidence is None else np.asarray(confidence, dtype=float)
@@ -148,7 +179,10 @@ def checked_point_map(
 ) -> IntArray:
     """A point map as (n,) int32 with every entry in 0..target_size-1.
 
-    Raises InputError naming the first vertex that is not.
+    Raises
+    ------
+    InputError
+        Naming the first vertex that is not.
     """
     array = np.asarray(point_map)
     if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or (size is not None and len(array) != size):
@@ -171,7 +205,6 @@ def _as_float32(block: Any) -> NDArray[np.float32]:
 
 def _top(logits: NDArray[np.float32], k: int, first_row: int) -> tuple[IntArray, NDArray[np.float32]]:
     """(rows, k) indices and softmax values of the k largest logits of each row."""
-    from acnn.correspondence.soft_map_kernels import largest_of_rows
 
     m = logits.shape[1]
     if not k > 0:
@@ -206,3 +239,73 @@ def _merged(vertices: IntArray, probabilities: NDArray[np.float32], size: int) -
         np.take_along_axis(share, order, axis=1).astype(np.float32),
         int(size),
     )
+
+
+NEGLIGIBLE = 25.0
+"""Logits this far below the largest add less than 2e-7 to the sum, ten thousand of them together."""
+
+LANES = 32
+"""How many entries of a row are compared side by side."""
+
+
+@compiled(parallel=True)
+def largest_of_rows(
+    logits: NDArray[Any], vertices: NDArray[Any], probabilities: NDArray[Any], finite: NDArray[Any]
+) -> None:
+    """Fill in the k largest of each row, the largest first, equal ones by the lower index.
+
+    Parameters
+    ----------
+    logits : (rows, m) float32 array
+    vertices : (rows, k) int32 array
+    probabilities : (rows, k) float32 array
+    finite : (rows,) bool array
+        False where a logit is NaN or the largest is infinite.
+    """
+    m, k = logits.shape[1], vertices.shape[1]
+    for i in prange(len(logits)):
+        row, best = logits[i], vertices[i]
+        peak, good = _peak(row)
+        finite[i] = good
+        if not good:
+            continue
+        floor = peak - np.float32(NEGLIGIBLE)
+        values = np.empty(k, np.float32)
+        held = 0
+        bar = np.float32(-np.inf)  # what is not above it neither counts nor adds
+        total = 0.0
+        for j in range(m):
+            value = row[j]
+            if held == k and value <= bar:
+                continue
+            if value > floor:
+                total += exp(value - peak)
+            if held == k and value <= values[k - 1]:
+                continue
+            place = held if held < k else k - 1
+            while place > 0 and values[place - 1] < value:
+                values[place], best[place] = values[place - 1], best[place - 1]
+                place -= 1
+            values[place], best[place] = value, j
+            held = min(held + 1, k)
+            bar = min(floor, values[held - 1])
+        for place in range(k):
+            probabilities[i, place] = exp(values[place] - peak) / total
+
+
+@compiled()
+def _peak(row: NDArray[Any]) -> tuple[Any, bool]:
+    """The largest of a row, and whether none is NaN and the largest is finite; lanes side by side, for vector code."""
+    largest = np.full(LANES, -np.inf, np.float32)
+    wrong = np.zeros(LANES, np.bool_)
+    whole = len(row) - len(row) % LANES
+    for j in range(0, whole, LANES):
+        for lane in range(LANES):
+            value = row[j + lane]
+            largest[lane] = value if value > largest[lane] else largest[lane]
+            wrong[lane] |= value != value
+    for j in range(whole, len(row)):
+        largest[0] = row[j] if row[j] > largest[0] else largest[0]
+        wrong[0] |= row[j] != row[j]
+    peak = largest.max()
+    return peak, not wrong.any() and -np.inf < peak < np.inf

@@ -1,11 +1,12 @@
 """Datasets: built-in humans, FAUST, folders of one's own, and makers of more."""
 
 from acnn.datasets.builtin import Humans, builtin_human, builtin_humans
-from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
-from acnn.datasets.opening import humans_dataset, open_dataset
+from acnn.datasets.dataset import Dataset, Example, Sample
+from acnn.datasets.open import humans_dataset, open_dataset
+from acnn.shapes.mesh import BarycentricPoints
 
 __all__ = [
-    "BarycentricTruth",
+    "BarycentricPoints",
     "Dataset",
     "Example",
     "Humans",

@@ -1,6 +1,6 @@
 """The humans that come with the package: 20 people in 8 poses each, with one connectivity.
 
-Made by `acnn.datasets.humans` from the anny body model (data CC0). Needs only numpy to load.
+Made by `acnn.datasets.humans.generate` from the anny body model (data CC0). Needs only numpy to load.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.shapes.shape import Mesh
+from acnn.shapes.mesh import Mesh
 
 PHENOTYPES = ("gender", "age", "muscle", "weight", "height", "proportions")
 
@@ -26,12 +26,23 @@ class Humans:
 
     Metres; x to the body's left, y up with the ground at 0, facing z.
 
-    - names: of the shapes, e.g. `human_03_05`; (k,) of everything below
-    - subjects: (k,) number of the person; poses: names of the poses; split: "train" or "test", by person
-    - vertices: (k, n, 3) float64; faces: (m, 3) int32, counter-clockwise from outside, shared by all shapes
-    - mirror: (n,) the vertex nearest to the point on the other side of the body; twice is nearly always the start
-    - phenotypes: (people, 6) in 0..1, columns as `PHENOTYPES`: gender 0 male to 1 female,
-      age 1/3 child, 2/3 young, 1 old
+    Attributes
+    ----------
+    names : tuple[str, ...]
+        Of the shapes, e.g. `human_03_05`; (k,) of everything below.
+    subjects : (k,) array
+        Number of the person.
+    poses : tuple[str, ...]
+        Names of the poses.
+    split : tuple[str, ...]
+        "train" or "test", by person.
+    vertices : (k, n, 3) float64 array
+    faces : (m, 3) int32 array
+        Counter-clockwise from outside, shared by all shapes.
+    mirror : (n,) array
+        The vertex nearest to the point on the other side of the body; twice is nearly always the start.
+    phenotypes : (people, 6) array
+        In 0..1, columns as `PHENOTYPES`: gender 0 male to 1 female, age 1/3 child, 2/3 young, 1 old.
     """
 
     names: tuple[str, ...]

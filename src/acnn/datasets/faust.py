@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from acnn.datasets.collection import Dataset, Example, Sample, UnrelatedError, labels_as_loaded, vertex_difference
+from acnn.datasets.dataset import Dataset, Example, Sample, UnrelatedError, labels_as_loaded, vertex_difference
 from acnn.datasets.label_files import pair_labels, read_vts
 from acnn.errors import InputError
-from acnn.shapes import Mesh, load
+from acnn.shapes.load import load
+from acnn.shapes.mesh import Mesh
 
 REGISTRATIONS = Path("training/registrations")
 VERTICES = 6890
@@ -53,8 +54,12 @@ class Registration:
 class RemeshedRegistration:
     """Reads one remeshed registration, with truth through `sampleID.vts`.
 
-    - shape, rows, mirrored_rows, sample_ids: its .off, .vts, .sym.vts ('' where there is none) and sampleID.vts
-    - reference: the registration on which labels live
+    Attributes
+    ----------
+    shape, rows, mirrored_rows, sample_ids : str
+        Its .off, .vts, .sym.vts ('' where there is none) and sampleID.vts.
+    reference : str
+        The registration on which labels live.
     """
 
     shape: str
@@ -91,7 +96,10 @@ def open_faust(root: Path) -> Dataset:
 
     The reference is tr_reg_000, or the first where that is absent.
 
-    Raises InputError with how to get FAUST where it is not there.
+    Raises
+    ------
+    InputError
+        With how to get FAUST where it is not there.
     """
     folder = find_registrations(root)
     if folder is None:
@@ -110,10 +118,17 @@ def open_faust(root: Path) -> Dataset:
 def open_remeshed_faust(root: Path, registrations: Path | None = None) -> Dataset:
     """Remeshed FAUST: off/tr_reg_*.off, corres/tr_reg_*.vts and corres/sampleID.vts; labels live on tr_reg_000.
 
-    - root: the folder, or one that holds it as `faust_r`
-    - registrations: a FAUST folder; None looks beside `root`, and where `ACNN_DATA` says
+    Parameters
+    ----------
+    root : Path
+        The folder, or one that holds it as `faust_r`.
+    registrations : Path or None
+        A FAUST folder; None looks beside `root`, and where `ACNN_DATA` says.
 
-    Raises InputError where a part is missing.
+    Raises
+    ------
+    InputError
+        Where a part is missing.
     """
     root = root if (root / "off").is_dir() else root / "faust_r"
     ids = root / "corres" / "sampleID.vts"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from acnn.datasets.collection import (
+from acnn.datasets.dataset import (
     Dataset,
     Example,
     Sample,
@@ -30,7 +30,8 @@ from acnn.datasets.collection import (
 from acnn.datasets.label_files import pair_labels, read_labels, read_truth, read_vts
 from acnn.errors import InputError
 from acnn.input_files import read_json
-from acnn.shapes import Mesh, load
+from acnn.shapes.load import load
+from acnn.shapes.mesh import Mesh
 
 # Not .txt and .npy, which hold labels and descriptors here.
 SHAPES = (".ply", ".off", ".obj", ".stl", ".gltf", ".glb", ".xyz", ".pts")
@@ -40,9 +41,14 @@ SHAPES = (".ply", ".off", ".obj", ".stl", ".gltf", ".glb", ".xyz", ".pts")
 class FolderShape:
     """Reads one shape of a folder with its labels.
 
-    - path: the shape
-    - reference: the reference
-    - same: True where the shape's vertices are the reference's, so that no file need say so
+    Attributes
+    ----------
+    path : str
+        The shape.
+    reference : str
+        The reference.
+    same : bool
+        True where the shape's vertices are the reference's, so that no file need say so.
     """
 
     path: str
@@ -86,7 +92,10 @@ class FolderShape:
 def open_folder(root: Path) -> Dataset:
     """A folder of shapes as a dataset; see the head of this module for what may be in it.
 
-    Raises InputError, with what was looked for, where it holds no shapes or its reference cannot be told.
+    Raises
+    ------
+    InputError
+        With what was looked for, where it holds no shapes or its reference cannot be told.
     """
     listing = root / "dataset.json"
     if listing.is_file():

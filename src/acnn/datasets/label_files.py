@@ -8,16 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
 from acnn.input_files import read_table
-from acnn.shapes.shape import Shape
+from acnn.shapes.mesh import BarycentricPoints, Shape
 
 
 def read_labels(path: Path, rows: int, classes: int) -> NDArray[np.int64]:
     """(rows,) vertex of the reference for every vertex, from 0, -1 unknown; one number a line.
 
-    Raises InputError where the file is missing, or does not fit a shape of `rows` and a reference of `classes`.
+    Raises
+    ------
+    InputError
+        Where the file is missing, or does not fit a shape of `rows` and a reference of `classes`.
     """
     labels = _whole_numbers(path)
     if len(labels) != rows:
@@ -33,10 +35,13 @@ def read_vts(path: Path, vertices: int) -> NDArray[np.int64]:
     return listed - 1
 
 
-def read_truth(path: Path, rows: int, faces: int) -> BarycentricTruth:
+def read_truth(path: Path, rows: int, faces: int) -> BarycentricPoints:
     """Exact places on the reference: `face w0 w1 w2` on every line, faces from 0, -1 unknown.
 
-    Raises InputError where the file is missing, or does not fit a shape of `rows` vertices and a reference of `faces`.
+    Raises
+    ------
+    InputError
+        Where the file is missing, or does not fit a shape of `rows` vertices and a reference of `faces`.
     """
     table = read_table(path, np.float64)
     if table.shape != (rows, 4):
@@ -47,7 +52,7 @@ def read_truth(path: Path, rows: int, faces: int) -> BarycentricTruth:
     face, weights = table[:, 0], np.ascontiguousarray(table[:, 1:])
     check_range(path, face, -1, faces - 1, "the reference's faces (from 0, -1 where unknown)")
     check_weights(path, weights, face >= 0)
-    return BarycentricTruth(face.astype(np.int32), weights)
+    return BarycentricPoints(face.astype(np.int32), weights)
 
 
 def pair_labels(
@@ -57,8 +62,11 @@ def pair_labels(
 
     A vertex listed with several vertices of the reference is labelled with the one nearest to their mean.
 
-    Returns pairs (k, 2): vertex, vertex of the reference, without rows whose vertex was dropped on loading; and labels
-    (n,), -1 where a vertex is not listed.
+    Returns
+    -------
+    tuple[array, array]
+        Pairs (k, 2): vertex, vertex of the reference, without rows whose vertex was dropped on loading; and labels
+        (n,), -1 where a vertex is not listed.
     """
     here = listed if shape.source is None else shape.source.from_file[listed]
     there = reference_listed if reference.source is None else reference.source.from_file[reference_listed]

@@ -10,10 +10,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample
+from acnn.datasets.dataset import Dataset, Example, Sample
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray, IntArray, Mesh
+from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.shapes.topology import face_components, fans, mesh_edges
+from acnn.types import FloatArray, IntArray
 
 Kind = Literal["cuts", "holes"]
 KINDS: tuple[Kind, ...] = ("cuts", "holes")
@@ -34,10 +35,15 @@ _AIM, _DRAWS, _ROUNDS = 0.002, 20, 8
 class PartOf:
     """Reads a shape and takes a part of it.
 
-    - read: gives the whole shape
-    - kind, missing, seed: as for `cut_part`
-    - unit: length that is a run unit of the result: the whole shape is scaled until its geodesic diameter is 200 of
-      them, so that parts of all shapes come in the units of one reference; None leaves coordinates as they are
+    Attributes
+    ----------
+    read : callable
+        Gives the whole shape.
+    kind, missing, seed
+        As for `cut_part`.
+    unit : float or None
+        Length that is a run unit of the result: the whole shape is scaled until its geodesic diameter is 200 of them,
+        so that parts of all shapes come in the units of one reference; None leaves coordinates as they are.
     """
 
     read: Callable[[], Example]
@@ -83,13 +89,24 @@ def cut_part(mesh: Mesh, kind: Kind = "cuts", missing: float = 0.3, seed: int = 
     The threshold is the one at which the faces that go have the wanted area. Faces that hang on by one vertex, and
     small pieces (see `FEWEST_FACES`), go as well; several large pieces may stay.
 
-    - kind: `cuts` or `holes`
-    - missing: share of the area to take away, 0 (the whole shape) to 0.95
-    - seed: same seed, same part
+    Parameters
+    ----------
+    kind : Kind
+        `cuts` or `holes`.
+    missing : float
+        Share of the area to take away, 0 (the whole shape) to 0.95.
+    seed : int
+        Same seed, same part.
 
-    Returns the part, and (k,) which vertex of the mesh each of its vertices is, ascending.
+    Returns
+    -------
+    tuple[Mesh, array]
+        The part, and (k,) which vertex of the mesh each of its vertices is, ascending.
 
-    Raises InputError for numbers out of range, or where the mesh is too coarse to reach the share within 0.02.
+    Raises
+    ------
+    InputError
+        For numbers out of range, or where the mesh is too coarse to reach the share within 0.02.
     """
     _check(kind, missing, seed)
     n, faces = len(mesh.vertices), np.asarray(mesh.faces, np.int64)
@@ -129,10 +146,16 @@ def parts_of(
     Parts of `NAME` are named `NAME_cuts`, `NAME_cuts2` and so on, and numbered from 1. All are in the unit of the
     reference: where the dataset has none, each whole shape is first scaled to the reference's geodesic diameter.
 
-    - kind: `cuts` or `holes`
-    - missing: share of the area that a part lacks, or the range to draw it from
-    - count: of parts in all, taken of the shapes in turn; None is one of each
-    - seed: of everything random
+    Parameters
+    ----------
+    kind : Kind
+        `cuts` or `holes`.
+    missing : float or tuple[float, float]
+        Share of the area that a part lacks, or the range to draw it from.
+    count : int or None
+        Of parts in all, taken of the shapes in turn; None is one of each.
+    seed : int
+        Of everything random.
     """
     low, high = missing if isinstance(missing, tuple) else (missing, missing)
     wanted, shapes = len(dataset) if count is None else count, dataset.samples
@@ -204,7 +227,12 @@ def _remaining(
 ) -> tuple[NDArray[np.int64], float]:
     """Faces that stay when those of highest level go, and the share that is then missing, near the wanted one.
 
-    - areas: (m,) shares of the whole; level: (m,) of the faces' highest corners
+    Parameters
+    ----------
+    areas : (m,) array
+        Shares of the whole.
+    level : (m,) array
+        Of the faces' highest corners.
     """
     order = np.argsort(-level, kind="stable")
     gone = np.cumsum(areas[order])
@@ -252,8 +280,8 @@ def _face_areas(mesh: Mesh) -> FloatArray:
     return 0.5 * np.linalg.norm(np.cross(b - a, c - a), axis=1)
 
 
-def _rows(truth: BarycentricTruth | None, kept: NDArray[np.int64]) -> BarycentricTruth | None:
-    return None if truth is None else BarycentricTruth(truth.face[kept], truth.weights[kept])
+def _rows(truth: BarycentricPoints | None, kept: NDArray[np.int64]) -> BarycentricPoints | None:
+    return None if truth is None else truth[kept]
 
 
 def _kept_pairs(pairs: IntArray, kept: NDArray[np.int64], n: int) -> NDArray[np.int32]:

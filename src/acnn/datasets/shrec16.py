@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from acnn.datasets.collection import BarycentricTruth, Dataset, Example, Sample, truth_as_loaded
+from acnn.datasets.dataset import Dataset, Example, Sample, truth_as_loaded
 from acnn.datasets.label_files import check_range, check_weights
 from acnn.datasets.parts import KINDS, Kind
 from acnn.errors import InputError
 from acnn.input_files import read_json, read_table
-from acnn.shapes import Mesh, load
+from acnn.shapes.load import load
+from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.types import IntArray
 
 FOLDER = "shrec16_partial"
 HOW_TO_GET = (
@@ -47,7 +48,7 @@ class Shrec16Part:
         unrepaired = load_mesh(self.null, repair=False)
         assert part.source is not None
         rows = len(part.source.from_file)
-        found: list[tuple[BarycentricTruth, NDArray[np.int32]] | None] = []
+        found: list[tuple[BarycentricPoints, IntArray] | None] = []
         for ending in (".baryc_gt", ".baryc_gt_sym"):
             file = Path(self.path).with_suffix(ending)
             if ending == ".baryc_gt_sym" and not file.is_file():
@@ -72,11 +73,19 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
 
     The unit of all is the whole shape's: its geodesic diameter / 200.
 
-    - root: the folder with null/, cuts/ and holes/
-    - kind: `cuts` or `holes`
-    - cls: the class, such as `cat`; `shrec16_classes` lists them
+    Parameters
+    ----------
+    root : Path
+        The folder with null/, cuts/ and holes/.
+    kind : Kind
+        `cuts` or `holes`.
+    cls : str
+        The class, such as `cat`; `shrec16_classes` lists them.
 
-    Raises InputError with what there is where the class is missing.
+    Raises
+    ------
+    InputError
+        With what there is where the class is missing.
     """
     from acnn.surface.surface import surface_of
 
@@ -123,7 +132,10 @@ def shrec16_place(path: Path) -> tuple[Path, str | None, str | None] | None:
 def open_shrec16_place(root: Path, kind: str | None, cls: str | None) -> Dataset:
     """Open what `shrec16_place` found; where kind or class are left open, there must be only one.
 
-    Raises InputError with the choices where there are several.
+    Raises
+    ------
+    InputError
+        With the choices where there are several.
     """
     kinds = [k for k in KINDS if kind in (None, k)]
     choices = [(k, c) for k in kinds for c in shrec16_classes(root, k) if cls in (None, c)]
@@ -141,12 +153,20 @@ def open_shrec16_place(root: Path, kind: str | None, cls: str | None) -> Dataset
     )
 
 
-def read_baryc(path: Path, rows: int, faces: int) -> BarycentricTruth:
+def read_baryc(path: Path, rows: int, faces: int) -> BarycentricPoints:
     """Points of a .baryc_gt file: triangles counted from 0 here and from 1 in the file; -1 is unknown in both.
 
-    - rows: vertices in the part's file; faces: triangles in the whole shape's file
+    Parameters
+    ----------
+    rows : int
+        Vertices in the part's file.
+    faces : int
+        Triangles in the whole shape's file.
 
-    Raises InputError where the file is missing or does not fit.
+    Raises
+    ------
+    InputError
+        Where the file is missing or does not fit.
     """
     table = read_table(path, np.float64)
     if table.shape != (rows, 4):
@@ -159,16 +179,16 @@ def read_baryc(path: Path, rows: int, faces: int) -> BarycentricTruth:
     check_weights(path, table[:, 1:], face > 0)
     weights = np.maximum(table[:, 1:], 0.0)  # rounding left -1e-16 in the published files
     weights[face > 0] /= weights[face > 0].sum(axis=1, keepdims=True)
-    return BarycentricTruth(np.where(face > 0, face - 1, -1).astype(np.int32), weights)
+    return BarycentricPoints(np.where(face > 0, face - 1, -1).astype(np.int32), weights)
 
 
-def write_baryc(path: Path, truth: BarycentricTruth) -> None:
+def write_baryc(path: Path, truth: BarycentricPoints) -> None:
     """Write points as a .baryc_gt file, whole or not at all; unknown ones as triangle -1."""
     from acnn.files import write_whole
 
-    known = truth.face >= 0
+    known = truth.faces >= 0
     weights = np.where(known[:, None], truth.weights, 0.0)
-    rows = zip(np.where(known, truth.face + 1, -1).tolist(), weights.tolist(), strict=True)
+    rows = zip(np.where(known, truth.faces + 1, -1).tolist(), weights.tolist(), strict=True)
     write_whole(path, "".join(f"{f} {a:.17g} {b:.17g} {c:.17g}\n" for f, (a, b, c) in rows).encode())
 
 

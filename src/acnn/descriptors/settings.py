@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from acnn.errors import InputError
 from acnn.input_files import read_npy
-from acnn.shapes.shape import Shape
+from acnn.shapes.mesh import Shape
 from acnn.surface.surface import Surface
 
 KINDS = ("shot", "hks", "wks", "rings", "file")
@@ -21,13 +21,20 @@ KINDS = ("shot", "hks", "wks", "rings", "file")
 class DescriptorSettings:
     """Everything that the descriptors of a shape depend on besides the shape.
 
-    - kinds: which, in this order side by side: `shot`, `hks`, `wks`, `rings` (what the triangulation alone says, for
-      shapes that share one), or `file`, the user's own array NAME.npy beside the shape NAME.ply, with one row for every
-      vertex in the file
-    - shot_radii: radii of SHOT in run units; each adds 544 columns
-    - area_weighted, signs, upright: of SHOT, see `acnn.descriptors.shot`
-    - hks_count, wks_count: columns of each
-    - eigenpairs: how many serve HKS and WKS
+    Attributes
+    ----------
+    kinds : tuple[str, ...]
+        Which, in this order side by side: `shot`, `hks`, `wks`, `rings` (what the triangulation alone says, for shapes
+        that share one), or `file`, the user's own array NAME.npy beside the shape NAME.ply, with one row for every
+        vertex in the file.
+    shot_radii : tuple[float, ...]
+        Radii of SHOT in run units; each adds 544 columns.
+    area_weighted, signs, upright
+        Of SHOT, see `acnn.descriptors.shot`.
+    hks_count, wks_count : int
+        Columns of each.
+    eigenpairs : int
+        How many serve HKS and WKS.
     """
 
     kinds: tuple[str, ...] = ("shot",)
@@ -73,20 +80,27 @@ def describe_surface(
 
     Rows of SHOT, HKS and WKS have length 1 each.
 
+    Parameters
+    ----------
+    surface : Surface
+        In run units.
+    shape : Shape or None
+        What the surface was made from; needed for kind `file` only, which looks beside the shape's own file.
+    threads : int or None
+        None is one per core.
 
-    - surface: in run units
-    - shape: what the surface was made from; needed for kind `file` only, which looks beside the shape's own file
-    - threads: None is one per core
-
-    Raises InputError where the user's own array is missing or does not fit, or a value is not finite.
+    Raises
+    ------
+    InputError
+        Where the user's own array is missing or does not fit, or a value is not finite.
     """
-    from acnn.descriptors.rings import rings
     from acnn.descriptors.shot import shot
     from acnn.descriptors.spectral import hks, wks
+    from acnn.descriptors.valences import rings
 
     columns: list[NDArray[Any]] = []
     if {"hks", "wks"} & set(settings.kinds):
-        from acnn.surface.spectrum import surface_eigenpairs
+        from acnn.surface.spectra import surface_eigenpairs
 
         pairs = surface_eigenpairs(surface, settings.eigenpairs)
     for kind in settings.kinds:
@@ -118,7 +132,10 @@ def _unit_rows(values: NDArray[Any]) -> NDArray[Any]:
 def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
     """(n, p) the user's own array beside a shape's file, its rows carried over to the vertices as loaded.
 
-    Raises InputError where the shape came from no file, or NAME.npy is missing or does not fit.
+    Raises
+    ------
+    InputError
+        Where the shape came from no file, or NAME.npy is missing or does not fit.
     """
     if shape is None or shape.source is None or not shape.source.path:
         raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray
 
 SHOT_LENGTH = 544
 """8 azimuth x 2 radial x 2 elevation sectors, each with a histogram of 16 + 1 bins."""
@@ -57,21 +57,35 @@ def shot(
     (x) and the vertex normal (z): nothing depends on the order of vertices or on the coordinate axes.
 
     Parameters
-    - surface: mesh or cloud, in run units
-    - radius: R, of frame and histogram, in run units (geodesic diameter 200)
-    - area_weighted: a_j is the vertex area, so that the sums approximate integrals over the surface and do not follow
-      the density of vertices; False is a_j = 1 as published. Between two FAUST bodies and their remeshed copies
-      the mean cosine is 0.94 and 0.93 weighted, 0.78 and 0.72 not. Between two bodies of ONE connectivity the nearest
-      descriptor is right to within 10 units for 47 % weighted and 66 % not: then it describes the triangulation too
-    - signs: "moment" turns an axis towards sum_j a_j (R - d_j) (q_j - p), which no neighbour on the border can upset;
-      "majority" towards the side with more neighbours (of larger a_j in all), as published. On the remeshed pairs z
-      turns over at 3 % of the points by moment, 8 % by majority; x at 2 and 5 %
-    - upright: z is the mean outward normal of the neighbourhood, and x the direction of the largest spread across it.
-      Published frames turn over where a part of the neighbourhood is missing; the normal does not
-    - threads: None is one per core
+    ----------
+    surface : Surface
+        Mesh or cloud, in run units.
+    radius : float
+        R, of frame and histogram, in run units (geodesic diameter 200).
+    area_weighted : bool
+        A_j is the vertex area, so that the sums approximate integrals over the surface and do not follow the density of
+        vertices; False is a_j = 1 as published. Between two FAUST bodies and their remeshed copies the mean cosine is
+        0.94 and 0.93 weighted, 0.78 and 0.72 not. Between two bodies of ONE connectivity the nearest descriptor is
+        right to within 10 units for 47 % weighted and 66 % not: then it describes the triangulation too.
+    signs : {'moment', 'majority'}
+        "moment" turns an axis towards sum_j a_j (R - d_j) (q_j - p), which no neighbour on the border can upset;
+        "majority" towards the side with more neighbours (of larger a_j in all), as published. On the remeshed pairs z
+        turns over at 3 % of the points by moment, 8 % by majority; x at 2 and 5 %.
+    upright : bool
+        Z is the mean outward normal of the neighbourhood, and x the direction of the largest spread across it.
+        Published frames turn over where a part of the neighbourhood is missing; the normal does not.
+    threads : int or None
+        None is one per core.
 
-    Returns (n, 544) float32, rows of length 1; zero where a vertex has fewer than 5 neighbours.
-    Raises InputError where radius or signs are not usable.
+    Returns
+    -------
+    array
+        (n, 544) float32, rows of length 1; zero where a vertex has fewer than 5 neighbours.
+
+    Raises
+    ------
+    InputError
+        Where radius or signs are not usable.
     """
     if not (np.isfinite(radius) and radius > 0):
         raise InputError(f"The radius of SHOT must be a positive number, not {radius}.")
@@ -99,7 +113,10 @@ def shot(
 def _grid_ranges(points: FloatArray, radius: float) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """Sort points into cells as wide as the radius, and tell where in that order the neighbours of each are.
 
-    Returns the order (n,), and (n, 9) where ranges begin and end: one range for three cells along the last axis.
+    Returns
+    -------
+    tuple[array, array, array]
+        The order (n,), and (n, 9) where ranges begin and end: one range for three cells along the last axis.
     """
     low = points.min(axis=0)
     # A little wider, so that rounding never puts a neighbour two cells away; wider still where the radius is so small

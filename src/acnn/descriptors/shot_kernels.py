@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.compilation import compiled
-from acnn.shapes.shape import FloatArray
+from acnn.types import FloatArray
 
 Vector: TypeAlias = tuple[float, float, float]
 Indices: TypeAlias = NDArray[np.int64]
@@ -41,13 +41,19 @@ def describe(
     """Write the descriptors of points first to last - 1 into `result`.
 
     Parameters
-    - points, normals: (n, 3)
-    - weights: (n,) a_j
-    - begins, ends: (n, ranges) all points nearer than the radius are among begins[i, r], ..., ends[i, r] - 1
-    - radius: R
-    - majority: signs by majority instead of moments
-    - upright: z is the mean normal of the neighbours
-    - result: (n, 544)
+    ----------
+    points, normals : (n, 3) array
+    weights : (n,) array
+        A_j.
+    begins, ends : Indices
+        (n, ranges) all points nearer than the radius are among begins[i, r], ..., ends[i, r] - 1.
+    radius : float
+        R.
+    majority : bool
+        Signs by majority instead of moments.
+    upright : bool
+        Z is the mean normal of the neighbours.
+    result : (n, 544) array
     """
     most = 0
     for i in range(first, last):

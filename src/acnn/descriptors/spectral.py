@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray
 
 # An eigenvalue this small beside the largest belongs to a constant function, one per component of the shape.
 ZERO = 1e-9
@@ -33,14 +33,27 @@ def hks(
         HKS(x, t) = sum_k exp(-t lambda_k) phi_k(x)^2
 
     Parameters
-    - eigenvalues: (k,) of the Laplacian, constant function included
-    - eigenfunctions: (n, k) orthonormal with respect to the vertex areas
-    - count: how many times, spaced evenly in log t from 4 ln 10 / lambda_max to 4 ln 10 / (smallest lambda above zero)
-    - times: (count,) the times themselves, instead of `count`, in run units squared
-    - scaled: divide by the heat trace sum_k exp(-t lambda_k), which makes all times of one size
+    ----------
+    eigenvalues : (k,) array
+        Of the Laplacian, constant function included.
+    eigenfunctions : (n, k) array
+        Orthonormal with respect to the vertex areas.
+    count : int
+        How many times, spaced evenly in log t from 4 ln 10 / lambda_max to 4 ln 10 / (smallest lambda above zero).
+    times : (count,) array or None
+        The times themselves, instead of `count`, in run units squared.
+    scaled : bool
+        Divide by the heat trace sum_k exp(-t lambda_k), which makes all times of one size.
 
-    Returns (n, count).
-    Raises InputError where the arrays do not fit together, or times are not positive.
+    Returns
+    -------
+    array
+        (n, count).
+
+    Raises
+    ------
+    InputError
+        Where the arrays do not fit together, or times are not positive.
     """
     values, functions = _checked(eigenvalues, eigenfunctions)
     if times is None:
@@ -69,14 +82,27 @@ def wks(
         WKS(x, e) = sum_k w_k(e) phi_k(x)^2,    w_k(e) ~ exp(-(e - log lambda_k)^2 / (2 sigma^2)),    sum_k w_k(e) = 1
 
     Parameters
-    - eigenvalues: (k,) of the Laplacian; those that are zero take no part
-    - eigenfunctions: (n, k) orthonormal with respect to the vertex areas
-    - count: how many energies, evenly spaced from log lambda_min + 2 sigma to log lambda_max - 2 sigma
-    - energies: (count,) the energies e themselves, instead of `count`
-    - sigma: width of the bands; None is 7 steps between energies
+    ----------
+    eigenvalues : (k,) array
+        Of the Laplacian; those that are zero take no part.
+    eigenfunctions : (n, k) array
+        Orthonormal with respect to the vertex areas.
+    count : int
+        How many energies, evenly spaced from log lambda_min + 2 sigma to log lambda_max - 2 sigma.
+    energies : (count,) array or None
+        The energies e themselves, instead of `count`.
+    sigma : float or None
+        Width of the bands; None is 7 steps between energies.
 
-    Returns (n, count).
-    Raises InputError where the arrays do not fit together, or a width cannot be told.
+    Returns
+    -------
+    array
+        (n, count).
+
+    Raises
+    ------
+    InputError
+        Where the arrays do not fit together, or a width cannot be told.
     """
     values, functions = _checked(eigenvalues, eigenfunctions)
     if sigma is not None and not (np.isfinite(sigma) and sigma > 0):
@@ -123,7 +149,7 @@ def wks_of(
 
 
 def _eigenpairs(surface: Surface, pairs: int) -> tuple[FloatArray, FloatArray]:
-    from acnn.surface.spectrum import surface_eigenpairs
+    from acnn.surface.spectra import surface_eigenpairs
 
     return surface_eigenpairs(surface, pairs)
 

@@ -1,6 +1,5 @@
 """Evaluation: the Princeton protocol, curves, coverage, smoothness, and published figures to stand beside."""
 
-from acnn.datasets.collection import BarycentricTruth
 from acnn.evaluation.distances import Normalisation, ReferenceDistances
 from acnn.evaluation.princeton import (
     THRESHOLDS,
@@ -12,10 +11,11 @@ from acnn.evaluation.princeton import (
     princeton_curve,
     smoothness,
 )
+from acnn.shapes.mesh import BarycentricPoints
 
 __all__ = [
     "THRESHOLDS",
-    "BarycentricTruth",
+    "BarycentricPoints",
     "Normalisation",
     "ReferenceDistances",
     "ShapeEvaluation",

@@ -89,9 +89,13 @@ def write_curves_png(
     quantities are listed under the picture's legend.
 
     Parameters
-    - curves: (100,) per name; names that end in `symmetric` are drawn solid, others dashed where both are there
-    - normalisation: named on the axis
-    - published: a table of `published.py`
+    ----------
+    curves : (100,) array
+        Per name; names that end in `symmetric` are drawn solid, others dashed where both are there.
+    normalisation : str
+        Named on the axis.
+    published : PublishedTable or None
+        A table of `published.py`.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

@@ -7,11 +7,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray
+from acnn.shapes.mesh import BarycentricPoints
 from acnn.surface.geodesics import GeodesicSolver, Method, distance_graph
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray
 
 Normalisation = Literal["sqrt_area", "diameter"]
 
@@ -24,13 +24,17 @@ class ReferenceDistances:
     joins count as one diameter apart.
 
     Parameters
-    - surface: the reference
-    - normalisation: what distances are divided by, `sqrt_area` or (geodesic) `diameter`
-    - method: of `GeodesicSolver`; `exact` is far slower
+    ----------
+    surface : Surface
+        The reference.
+    normalisation : Normalisation
+        What distances are divided by, `sqrt_area` or (geodesic) `diameter`.
+    method : Method
+        Of `GeodesicSolver`; `exact` is far slower.
     """
 
     def __init__(self, surface: Surface, normalisation: Normalisation = "sqrt_area", method: Method = "graph") -> None:
-        from acnn.surface.diameter import geodesic_diameter
+        from acnn.surface.geodesics import geodesic_diameter
 
         self.surface = surface
         self.normalisation = normalisation
@@ -63,7 +67,7 @@ class ReferenceDistances:
         distance[apart] = self._known[np.searchsorted(self._keys, keys[apart])]
         return distance / self.length
 
-    def to_points(self, vertices: ArrayLike, truth: BarycentricTruth) -> FloatArray:
+    def to_points(self, vertices: ArrayLike, truth: BarycentricPoints) -> FloatArray:
         """(n,) distance from vertices to points inside triangles, over the reference's length.
 
         With corners c_i, weights w_i and the point p = sum_i w_i c_i, the smaller of two upper bounds:
@@ -73,7 +77,7 @@ class ReferenceDistances:
 
         The first is nearly exact far away, the second close by; at a corner both are exact.
         """
-        corner = self.surface.faces[np.asarray(truth.face)].astype(np.int64)  # (n, 3)
+        corner = self.surface.faces[np.asarray(truth.faces)].astype(np.int64)  # (n, 3)
         weights = np.asarray(truth.weights, dtype=float)
         start = np.broadcast_to(np.asarray(vertices, dtype=np.int64)[:, None], corner.shape)
         to_corner = self.between(start.ravel(), corner.ravel()).reshape(-1, 3)

@@ -29,16 +29,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acnn.correspondence.soft_map import checked_point_map
-from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError
 from acnn.evaluation.distances import ReferenceDistances
-from acnn.shapes.shape import FloatArray
+from acnn.shapes.mesh import BarycentricPoints
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray
 
 THRESHOLDS: FloatArray = np.linspace(0.0, 0.3, 100)
 """Where the curve is sampled."""
 
-Truth = ArrayLike | BarycentricTruth
+Truth = ArrayLike | BarycentricPoints
 """A reference vertex per query vertex (-1 unknown), or points inside triangles of the reference."""
 
 
@@ -46,16 +46,27 @@ Truth = ArrayLike | BarycentricTruth
 class ShapeEvaluation:
     """How well one shape was matched.
 
-    - name: of the shape
-    - errors: (known,) error of each query vertex whose truth is known
-    - exact: share of matches that hit the true vertex (that nearest to a point in a triangle, as in labels)
-    - mean_error_x100: mean of the errors, times 100
-    - auc: mean of the curve
-    - curve: (100,) share of errors at most each of `THRESHOLDS`
-    - coverage: share of the reference's area whose vertices are hit
-    - per_map: where the mirrored truth counts, the evaluation by one of the two truths for all vertices, that with the
-      smaller mean error where both are known; None elsewhere
-    - flipped: of a `per_map`, whether that is the mirrored truth
+    Attributes
+    ----------
+    name : str
+        Of the shape.
+    errors : (known,) array
+        Error of each query vertex whose truth is known.
+    exact : float
+        Share of matches that hit the true vertex (that nearest to a point in a triangle, as in labels).
+    mean_error_x100 : float
+        Mean of the errors, times 100.
+    auc : float
+        Mean of the curve.
+    curve : (100,) array
+        Share of errors at most each of `THRESHOLDS`.
+    coverage : float
+        Share of the reference's area whose vertices are hit.
+    per_map : ShapeEvaluation or None
+        Where the mirrored truth counts, the evaluation by one of the two truths for all vertices, that with the smaller
+        mean error where both are known; None elsewhere.
+    flipped : bool
+        Of a `per_map`, whether that is the mirrored truth.
     """
 
     name: str
@@ -81,17 +92,27 @@ def evaluate_map(
     """Compare a point map with the truth.
 
     Parameters
-    - query_to_reference: (n,) matched reference vertices
-    - truth: (n,) true vertices, -1 where unknown, or `BarycentricTruth`
-    - distances: on the reference; shared between shapes
-    - mirrored_truth: the truth on the other side of the body, as `truth`. Where given, the smaller error of each vertex
-      counts (the symmetric protocol), and `per_map` is set. For a vertex truth and a mirror map of the reference it is
-      `mirrored(truth, mirror)`
-    - rows: (k,) query vertices that the k rows of the truth belong to, where it is a list in which a vertex may occur
-      more than once or not at all; errors are then averaged over the list. None: row i belongs to vertex i
-    - name: of the shape
+    ----------
+    query_to_reference : (n,) array
+        Matched reference vertices.
+    truth : Truth
+        (n,) true vertices, -1 where unknown, or `BarycentricPoints`.
+    distances : ReferenceDistances
+        On the reference; shared between shapes.
+    mirrored_truth : Truth or None
+        The truth on the other side of the body, as `truth`. Where given, the smaller error of each vertex counts (the
+        symmetric protocol), and `per_map` is set. For a vertex truth and a mirror map of the reference it is
+        `mirrored(truth, mirror)`.
+    rows : (k,) array or None
+        Query vertices that the k rows of the truth belong to, where it is a list in which a vertex may occur more than
+        once or not at all; errors are then averaged over the list. None: row i belongs to vertex i.
+    name : str
+        Of the shape.
 
-    Raises InputError where sizes do not fit or no truth is known.
+    Raises
+    ------
+    InputError
+        Where sizes do not fit or no truth is known.
     """
     everything = checked_point_map(query_to_reference, len(distances.surface.vertices))
     matched = everything if rows is None else everything[checked_point_map(rows, len(everything))]
@@ -125,8 +146,12 @@ def princeton_curve(errors: ArrayLike, thresholds: ArrayLike = THRESHOLDS) -> Fl
 def mirrored(truth: ArrayLike, mirror: ArrayLike) -> NDArray[np.int64]:
     """(n,) truth on the other side: mirror[truth], -1 where unknown.
 
-    - truth: (n,) reference vertices, -1 where unknown
-    - mirror: (m,) the reference vertex opposite to each, -1 where there is none
+    Parameters
+    ----------
+    truth : (n,) array
+        Reference vertices, -1 where unknown.
+    mirror : (m,) array
+        The reference vertex opposite to each, -1 where there is none.
     """
     known = np.asarray(truth, dtype=np.int64)
     return np.where(known >= 0, np.asarray(mirror, dtype=np.int64)[known], -1)
@@ -168,9 +193,13 @@ def evaluation_report(
     (see the head of this module); `flipped` is the number of maps that are nearer to the mirrored truth.
 
     Parameters
-    - shapes: evaluations of the maps as the network gave them
-    - normalisation: `ReferenceDistances.normalisation`
-    - symmetric, refined, refined_symmetric: evaluations by the symmetric protocol, of the refined maps, and both
+    ----------
+    shapes : Sequence[ShapeEvaluation]
+        Evaluations of the maps as the network gave them.
+    normalisation : str
+        `ReferenceDistances.normalisation`.
+    symmetric, refined, refined_symmetric : Sequence[ShapeEvaluation] or None
+        Evaluations by the symmetric protocol, of the refined maps, and both.
     """
     if not shapes:
         raise InputError("There are no evaluated shapes to report on.")
@@ -206,8 +235,8 @@ def _errors(
 ) -> tuple[FloatArray, NDArray[np.bool_], NDArray[np.bool_]]:
     """(n,) errors, whether each is exact, and whether the truth is known; errors of unknown ones are 0."""
     faces = distances.surface.faces
-    barycentric = isinstance(truth, BarycentricTruth)
-    place = np.asarray(truth.face if isinstance(truth, BarycentricTruth) else truth)
+    barycentric = isinstance(truth, BarycentricPoints)
+    place = np.asarray(truth.faces if isinstance(truth, BarycentricPoints) else truth)
     limit, what = (len(faces), "face") if barycentric else (len(distances.surface.vertices), "vertex")
     if place.shape != matched.shape or not np.issubdtype(place.dtype, np.integer):
         raise InputError(f"The truth has shape {place.shape}, but {len(matched)} vertices were matched.")
@@ -218,11 +247,11 @@ def _errors(
         )
     known = place >= 0
     errors, hit = np.zeros(len(matched)), np.zeros(len(matched), dtype=bool)
-    if isinstance(truth, BarycentricTruth):
+    if isinstance(truth, BarycentricPoints):
         weights = np.asarray(truth.weights, dtype=float)
         if weights.shape != (len(matched), 3) or not np.allclose(weights[known].sum(axis=1), 1.0, atol=1e-3):
             raise InputError("Barycentric weights must be (n, 3) and sum to 1 in every row.")
-        points = BarycentricTruth(place[known], weights[known])
+        points = BarycentricPoints(place[known], weights[known])
         errors[known] = distances.to_points(matched[known], points)
         hit[known] = matched[known] == points.nearest_vertex(distances.surface.vertices, faces)
     else:

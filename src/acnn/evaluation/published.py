@@ -13,10 +13,16 @@ from dataclasses import dataclass
 class Published:
     """One published figure.
 
-    - method: name of the method
-    - value: as `quantity` says
-    - source: where it was published
-    - note: what sets it apart from the other entries of its table
+    Attributes
+    ----------
+    method : str
+        Name of the method.
+    value : float
+        As `quantity` says.
+    source : str
+        Where it was published.
+    note : str
+        What sets it apart from the other entries of its table.
     """
 
     method: str
@@ -29,10 +35,16 @@ class Published:
 class PublishedTable:
     """Figures measured in one way.
 
-    - name: short key
-    - quantity: what is measured, with its unit
-    - data: shapes and split
-    - entries: as published
+    Attributes
+    ----------
+    name : str
+        Short key.
+    quantity : str
+        What is measured, with its unit.
+    data : str
+        Shapes and split.
+    entries : tuple[Published, ...]
+        As published.
     """
 
     name: str

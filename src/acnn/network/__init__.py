@@ -1,12 +1,10 @@
 """Network: layers, architectures as strings, models, saving and loading. Loads torch."""
 
 from acnn.network.architecture import Architecture, LayerSpec
-from acnn.network.intrinsic_conv import IntrinsicConv
-from acnn.network.layers import FC, IC, BatchNorm, Dropout, Residual, reestimate_statistics
-from acnn.network.model import AcnnModel
-from acnn.network.output import Output
-from acnn.network.patch_tensors import Patches
-from acnn.network.saving import load_model, save_model
+from acnn.network.conv import IntrinsicConv
+from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, reestimate_statistics
+from acnn.network.model import AcnnModel, load_model, save_model
+from acnn.network.patches import Patches
 
 __all__ = [
     "FC",

@@ -17,11 +17,18 @@ _KNOWN = "FC<channels>, IC<channels>, BN, DO(<probability>), RES(<layers>), and 
 class LayerSpec:
     """One layer of an architecture.
 
-    - kind: FC, IC, BN, DO (dropout) or RES (residual block)
-    - size: output channels of FC and IC
-    - relu: whether a ReLU follows FC or IC
-    - rate: probability with which DO drops
-    - body: layers inside RES
+    Attributes
+    ----------
+    kind : Kind
+        FC, IC, BN, DO (dropout) or RES (residual block).
+    size : int
+        Output channels of FC and IC.
+    relu : bool
+        Whether a ReLU follows FC or IC.
+    rate : float
+        Probability with which DO drops.
+    body : tuple[LayerSpec, ...]
+        Layers inside RES.
     """
 
     kind: Kind

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
-from acnn.shapes.shape import FloatArray, IntArray
+from acnn.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     import scipy.sparse as sp
@@ -24,22 +24,29 @@ class PatchOperator:
     Narrow scales, (D(x_i) f)(theta, t) = sum of values f[vertices] over one row; rows ordered by angle, then narrow
     scale, then vertex, each summing to 1:
 
-    - start: (angles * narrow * n + 1,) int64
-    - vertices: (entries,) uint16, or int32 above 65,536 vertices; ascending within a row
-    - values: (entries,) float16
-
     Wide scales, (D f)(theta, t) = Phi exp(-t Lambda) Phi^T S f for the angle's own eigenpairs:
-
-    - eigenvalues: (angles, k) float32
-    - eigenfunctions: (angles, n, k) float32
 
     And:
 
-    - vertex_areas: (n,) float32, the diagonal of S
-    - unit: length of one run unit in the shape's coordinates
-    - settings: what it was made with
-    - facts: JSON-able figures from the making (`mass_kept`, `seconds`, `kernel`, ...)
-    - wide: positions of the wide scales among all scales
+    Attributes
+    ----------
+    start : (angles * narrow * n + 1,) int64 array
+    vertices : (entries,) array
+        Uint16, or int32 above 65,536 vertices; ascending within a row.
+    values : (entries,) float array
+        16.
+    eigenvalues : (angles, k) float32 array
+    eigenfunctions : (angles, n, k) float32 array
+    vertex_areas : (n,) float32 array
+        The diagonal of S.
+    unit : float
+        Length of one run unit in the shape's coordinates.
+    settings : PatchSettings
+        What it was made with.
+    facts : dict[str, Any]
+        JSON-able figures from the making (`mass_kept`, `seconds`, `kernel`, ...).
+    wide : tuple[int, ...]
+        Positions of the wide scales among all scales.
     """
 
     start: NDArray[np.int64]

@@ -10,8 +10,8 @@ import numpy as np
 
 from acnn.arguments import check_fields
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray
 from acnn.surface.surface import REFERENCE_LENGTH
+from acnn.types import FloatArray
 
 Kernel = Literal["auto", "rational", "squaring", "spectral", "exact"]
 KERNELS = ("auto", "rational", "squaring", "spectral", "exact")
@@ -33,15 +33,25 @@ The L1 error of rows is then about as large, and up to five times as large in th
 class PatchSettings:
     """Everything that a patch operator depends on besides the shape.
 
-    - angles: how many, spread over [0, pi)
-    - alpha: conductivity along the kernel's long axis over that across it; 1 is isotropic
-    - scales: times t, in run units squared
-    - kernel: how kernels are computed; `auto` is eigenpairs for scales above 120 where these suffice on the shape, and
-      `rational` for all others
-    - keep: least share of sum |row| that a stored row holds
-    - entries: store at most this many of a row's largest entries, as the authors' program does; 0 is no limit
-    - eigenpairs: how many per angle may serve wide scales, or serve the kernel `spectral`
-    - smoothing: radius over which curvature is averaged, in run units
+    Attributes
+    ----------
+    angles : int
+        How many, spread over [0, pi).
+    alpha : float
+        Conductivity along the kernel's long axis over that across it; 1 is isotropic.
+    scales : tuple[float, ...]
+        Times t, in run units squared.
+    kernel : Kernel
+        How kernels are computed; `auto` is eigenpairs for scales above 120 where these suffice on the shape, and
+        `rational` for all others.
+    keep : float
+        Least share of sum |row| that a stored row holds.
+    entries : int
+        Store at most this many of a row's largest entries, as the authors' program does; 0 is no limit.
+    eigenpairs : int
+        How many per angle may serve wide scales, or serve the kernel `spectral`.
+    smoothing : float
+        Radius over which curvature is averaged, in run units.
     """
 
     angles: int = 16
@@ -88,3 +98,11 @@ class PatchSettings:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for files and hashes."""
         return {**asdict(self), "scales": list(self.scales)}
+
+
+def parse_scales(text: str) -> tuple[float, ...]:
+    """Scales from text such as `3,6,12,24`."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"Scales '{text}': give numbers separated by commas, such as 3,6,12,24.") from None

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
-from acnn.shapes.shape import Mesh, PointCloud
+from acnn.shapes.mesh import Mesh, PointCloud
 
 
 @check_arguments
@@ -93,7 +93,7 @@ def from_arrays(
     if given["colors"] is not None:
         raw.colors = colors_from(_real("colors", given["colors"], (3, 4), n))
     try:
-        from acnn.shapes.checking import checked_shape
+        from acnn.shapes.check import checked_shape
 
         return checked_shape(raw, "", None, repair)
     except FormatError as error:

@@ -7,21 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.shapes.flat_faces import swap_flat, without_area
+from acnn.shapes.defects import inside_out, is_soup, same_place, spanning_orientation, stitches, swap_flat, without_area
 from acnn.shapes.formats.raw import FormatError
-from acnn.shapes.orient import inside_out, spanning_orientation
-from acnn.shapes.shape import Finding
-from acnn.shapes.topology import (
-    IntArray,
-    agree,
-    boundary_loops,
-    consistent_flips,
-    face_components,
-    fans,
-    mesh_edges,
-    unpaired,
-)
-from acnn.shapes.weld import is_soup, same_place, stitches
+from acnn.shapes.mesh import Finding
+from acnn.shapes.topology import agree, boundary_loops, consistent_flips, face_components, fans, mesh_edges, unpaired
+from acnn.types import IntArray
 
 ROUNDS = 4
 MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -31,12 +21,20 @@ MIX = np.uint64(0x9E3779B97F4A7C15)
 class Mended:
     """A mesh on its way from file to surface.
 
-    - vertices: (file vertices, 3) as in the file
-    - faces: (m, 3) vertices; of the file until `to_file` is set, then of the mended mesh
-    - uv_faces: (m, 3), or None
-    - polygon: (m,) the file's polygon that each face belongs to
-    - from_file, to_file: as in `Source`
-    - findings: in the order found
+    Attributes
+    ----------
+    vertices : (file vertices, 3) array
+        As in the file.
+    faces : (m, 3) array
+        Vertices; of the file until `to_file` is set, then of the mended mesh.
+    uv_faces : (m, 3) array or None
+        Or None.
+    polygon : (m,) array
+        The file's polygon that each face belongs to.
+    from_file, to_file : array
+        As in `Source`.
+    findings : list[Finding]
+        In the order found.
     """
 
     vertices: NDArray[np.float64]
@@ -74,11 +72,23 @@ def mend(
     turned so that neighbours agree and the outside is outside; vertices without a face are left out. Vertices keep the
     file's order; copies made by cutting come last.
 
-    - vertices: (n, 3), finite where a face uses them; faces: (m, 3) in 0..n-1; uv_faces: (m, 3) or None
-    - polygon: (m,) face in the file
-    - soup: True where the format cannot share vertices
+    Parameters
+    ----------
+    vertices : (n, 3) array
+        Finite where a face uses them.
+    faces : (m, 3) array
+        In 0..n-1.
+    uv_faces : (m, 3) array or None
+        Or None.
+    polygon : (m,) array
+        Face in the file.
+    soup : bool
+        True where the format cannot share vertices.
 
-    Raises FormatError where no face with an area is left.
+    Raises
+    ------
+    FormatError
+        Where no face with an area is left.
     """
     work = Mended(vertices, faces.copy(), None if uv_faces is None else uv_faces.copy(), polygon)
     label = _weld(work, soup)

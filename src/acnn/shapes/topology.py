@@ -1,4 +1,4 @@
-"""How the faces of a mesh hang together: edges, components, fans around vertices, boundary loops, orientation."""
+"""Topology of a mesh: edges and their faces, components, fans around vertices, boundary loops, orientation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-IntArray = NDArray[np.int64]
+from acnn.types import IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,10 +16,16 @@ class Edges:
 
     Half-edge 3 f + i runs from corner i of face f to corner (i + 1) mod 3.
 
-    - order: (3 m,) half-edges sorted by edge
-    - starts: (edges,) where each edge begins in `order`
-    - counts: (edges,) how many faces meet at each edge
-    - ends: (edges, 2) vertices of each edge, the smaller first
+    Attributes
+    ----------
+    order : (3 m,) array
+        Half-edges sorted by edge.
+    starts : (edges,) array
+        Where each edge begins in `order`.
+    counts : (edges,) array
+        How many faces meet at each edge.
+    ends : (edges, 2) array
+        Vertices of each edge, the smaller first.
     """
 
     order: IntArray
@@ -90,7 +96,10 @@ def vertex_components(faces: NDArray[np.integer], n: int) -> tuple[int, IntArray
 def fans(faces: NDArray[np.integer], first: IntArray, second: IntArray) -> tuple[int, IntArray]:
     """Groups of corners that stay at one vertex when faces are glued along the given pairs of half-edges only.
 
-    Returns the number of fans, and the (3 m,) fan of each corner.
+    Returns
+    -------
+    tuple[int, array]
+        The number of fans, and the (3 m,) fan of each corner.
     """
     flat = faces.astype(np.int64, copy=False).reshape(-1)
     begin_1, end_1, begin_2, end_2 = first, next_corner(first), second, next_corner(second)
@@ -115,7 +124,10 @@ def consistent_flips(
     agree. Each component of an orientable mesh then appears as two mirror images, of which the one that leaves more
     faces as they are is taken.
 
-    Returns (m,) faces to turn, and (m,) faces of components that have no consistent orientation.
+    Returns
+    -------
+    tuple[array, array]
+        (m,) faces to turn, and (m,) faces of components that have no consistent orientation.
     """
     m = len(faces)
     same = agree(faces, first, second)
@@ -139,3 +151,50 @@ def boundary_loops(faces: NDArray[np.integer], half_edges: IntArray) -> tuple[in
     names, local = np.unique(np.concatenate([begin, end]), return_inverse=True)
     count, label = groups(local[: len(begin)], local[len(begin) :], len(names))
     return count, label[local[: len(begin)]]
+
+
+def corner_columns(vertices: NDArray[np.float64], faces: NDArray[np.integer]) -> list[list[NDArray[np.float64]]]:
+    """Coordinate k of corner i of every face as [i][k], each (m,): contiguous columns, for speed on large meshes."""
+    columns = [np.ascontiguousarray(vertices[:, k]) for k in range(3)]
+    return [[column[faces[:, i]] for column in columns] for i in range(3)]
+
+
+def cross(u: list[NDArray[np.float64]], v: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """The cross product of vectors given as three columns."""
+    return [u[1] * v[2] - u[2] * v[1], u[2] * v[0] - u[0] * v[2], u[0] * v[1] - u[1] * v[0]]
+
+
+def dot(u: list[NDArray[np.float64]], v: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The inner product of vectors given as three columns."""
+    return u[0] * v[0] + u[1] * v[1] + u[2] * v[2]
+
+
+def minus(u: list[NDArray[np.float64]], v: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
+    """The difference of vectors given as three columns."""
+    return [a - b for a, b in zip(u, v, strict=True)]
+
+
+def edges_with_faces(faces: IntArray) -> tuple[IntArray, IntArray]:
+    """Unique edges, each with the one or two faces at it.
+
+    Returns
+    - (e, 2) vertices, in the direction in which the edge's first face runs through them: that face lies to the left
+    - (e, 2) faces, the second -1 on a boundary; of more than two faces at an edge the first two are given
+    """
+    directed = faces[:, [1, 2, 2, 0, 0, 1]].reshape(-1, 2)
+    owner = np.repeat(np.arange(len(faces), dtype=np.int32), 3)
+    low, high = directed.min(axis=1).astype(np.int64), directed.max(axis=1).astype(np.int64)
+    key = low * (int(faces.max(initial=0)) + 1) + high
+    order = np.argsort(key, kind="stable")
+    start = np.flatnonzero(np.diff(key[order], prepend=-1))
+    count = np.diff(np.append(start, len(key)))
+    sides = np.full((len(start), 2), -1, dtype=np.int32)
+    sides[:, 0] = owner[order[start]]
+    sides[count > 1, 1] = owner[order[start[count > 1] + 1]]
+    return directed[order[start]].astype(np.int32), sides
+
+
+def opposite_vertices(faces: IntArray, edges: IntArray, sides: IntArray) -> IntArray:
+    """(e, 2) the corner of each of an edge's faces that is not on the edge; -1 where there is no face."""
+    third = faces[sides].sum(axis=2) - edges.sum(axis=1, keepdims=True)
+    return np.where(sides >= 0, third, -1).astype(np.int32)

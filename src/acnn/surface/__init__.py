@@ -1,11 +1,10 @@
 """Surface: curvature, Laplacians, spectra, heat kernels and geodesics on meshes and clouds."""
 
 from acnn.surface.curvature import curvature_tensors, principal_frames
-from acnn.surface.diameter import geodesic_diameter
-from acnn.surface.geodesics import GeodesicSolver, geodesics_from
+from acnn.surface.geodesics import GeodesicSolver, geodesic_diameter, geodesics_from
 from acnn.surface.heat import exact_rows, spectral_rows
 from acnn.surface.laplacian import StiffnessParts, stiffness, stiffness_parts
-from acnn.surface.spectrum import eigenpairs
+from acnn.surface.spectra import eigenpairs
 from acnn.surface.surface import REFERENCE_LENGTH, Surface, surface_of, vertex_normals
 
 __all__ = [

@@ -1,66 +1,201 @@
-"""Points on the triangles of a mesh, and the nearest of them to points in space."""
+"""Closest points on a triangle mesh to points in space, through a tree of bounding boxes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from acnn.shapes.shape import FloatArray, IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class SurfacePoints:
-    """Points inside triangles of a mesh.
-
-    - faces: (n,) triangle that holds each point
-    - weights: (n, 3) barycentric weights of its corners, at least 0, rows sum to 1
-    """
-
-    faces: IntArray
-    weights: FloatArray
-
-    def __len__(self) -> int:
-        return len(self.faces)
-
-    def of_corners(self, corner_values: NDArray[Any]) -> FloatArray:
-        """(n, ...) values at the points, from (m, 3, ...) values at the corners of every face."""
-        return np.einsum("nk,nk...->n...", self.weights, np.asarray(corner_values)[self.faces])
-
-    def nearest_vertex(self, mesh_faces: IntArray) -> IntArray:
-        """(n,) the corner of largest weight."""
-        return np.asarray(mesh_faces)[self.faces, self.weights.argmax(axis=1)].astype(np.int32)
-
-
-def points_at_vertices(mesh_faces: IntArray, vertices: ArrayLike) -> SurfacePoints:
-    """Vertices of a mesh as points inside one of their triangles; every one of them must belong to a face."""
-    flat = np.asarray(mesh_faces).ravel()
-    corner = np.zeros(int(flat.max()) + 1, np.int64)
-    corner[flat[::-1]] = np.arange(len(flat))[::-1]  # the first face of each vertex
-    at = corner[np.asarray(vertices)]
-    return SurfacePoints((at // 3).astype(np.int32), np.eye(3)[at % 3])
+from acnn.compilation import compiled
+from acnn.shapes.mesh import BarycentricPoints
+from acnn.types import FloatArray, IntArray
 
 
 class ClosestPoints:
     """The nearest points of one mesh to any points in space, found through a tree of boxes.
 
     Parameters
-    - vertices: (n, 3)
-    - faces: (m, 3), at least one
+    ----------
+    vertices : (n, 3) array
+    faces : (m, 3) array
+        At least one.
     """
 
     def __init__(self, vertices: FloatArray, faces: IntArray) -> None:
-        from acnn.surface.box_tree import box_tree
 
         self._tree = box_tree(np.asarray(vertices, float)[faces])
 
-    def __call__(self, points: ArrayLike) -> SurfacePoints:
+    def __call__(self, points: ArrayLike) -> BarycentricPoints:
         """The nearest point of the mesh to each of (n, 3) points, which must be finite."""
-        from acnn.surface.box_tree import nearest_triangles
 
         wanted = np.asarray(points, float).reshape(-1, 3)
         if not np.isfinite(wanted).all():
             raise ValueError("Points must be finite to have a nearest one.")
-        return SurfacePoints(*nearest_triangles(self._tree, wanted))
+        return BarycentricPoints(*nearest_triangles(self._tree, wanted))
+
+
+class BoxTree(NamedTuple):
+    """Boxes within boxes; those of node i are nodes 2 i + 1 and 2 i + 2.
+
+    Attributes
+    ----------
+    low, high : (2 p - 1, 3) array
+        Corners of the boxes; the last p, a power of two, hold a triangle each, or nothing.
+    order : (m,) array
+        Triangles of these last boxes.
+    corners : (m, 3, 3) array
+        Of the triangles.
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    order: NDArray[np.int64]
+    corners: NDArray[np.float64]
+
+
+def box_tree(corners: NDArray[np.float64]) -> BoxTree:
+    """The tree over (m, 3, 3) triangles: those that follow each other on a curve that fills space share a box."""
+    order = np.argsort(_along_curve(corners.mean(axis=1)), kind="stable")
+    count = 1 << (len(corners) - 1).bit_length()
+    low, high = np.full((2 * count - 1, 3), np.inf), np.full((2 * count - 1, 3), -np.inf)
+    leaves = slice(count - 1, count - 1 + len(corners))
+    low[leaves], high[leaves] = corners[order].min(axis=1), corners[order].max(axis=1)
+    while count > 1:
+        below = slice(count - 1, 2 * count - 1)
+        count //= 2
+        low[count - 1 : 2 * count - 1] = low[below].reshape(count, 2, 3).min(axis=1)
+        high[count - 1 : 2 * count - 1] = high[below].reshape(count, 2, 3).max(axis=1)
+    return BoxTree(low, high, order, np.ascontiguousarray(corners))
+
+
+def _along_curve(points: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Where (n, 3) points lie on Morton's curve: the bits of their coordinates, 21 of each, interleaved."""
+    start, length = points.min(axis=0), np.ptp(points, axis=0).max()
+    bits = ((points - start) * ((2**21 - 1) / max(length, 1e-300))).astype(np.uint64)
+    for shift, mask in (
+        (32, 0x1F00000000FFFF),
+        (16, 0x1F0000FF0000FF),
+        (8, 0x100F00F00F00F00F),
+        (4, 0x10C30C30C30C30C3),
+        (2, 0x1249249249249249),
+    ):
+        bits = (bits | (bits << np.uint64(shift))) & np.uint64(mask)
+    return bits[:, 0] | (bits[:, 1] << np.uint64(1)) | (bits[:, 2] << np.uint64(2))
+
+
+def nearest_triangles(tree: BoxTree, points: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+    """The triangle nearest to each of (n, 3) points, and (n, 3) weights of its corners at the nearest place.
+
+    Of triangles that are equally near, the first.
+    """
+    faces, weights = np.zeros(len(points), np.int32), np.zeros((len(points), 3))
+    _search(*tree, np.ascontiguousarray(points), faces, weights)
+    return faces, weights
+
+
+@compiled(nogil=True)
+def _search(low, high, order, corners, points, faces, weights):  # type: ignore[no-untyped-def]
+    inner = len(low) // 2  # nodes before the leaves
+    stack, gaps = np.empty(64, np.int64), np.empty(64)
+    tried = np.empty(3)
+    nearest = 0
+    for i in range(len(points)):
+        point = points[i]
+        # Points that follow each other are often near each other: the last triangle is a good first guess.
+        best = _in_triangle(point, corners, nearest, tried)
+        weights[i] = tried
+        stack[0], gaps[0], top = 0, 0.0, 1
+        while top:
+            top -= 1
+            if gaps[top] > best:
+                continue
+            node = stack[top]
+            if node < inner:
+                left, right = 2 * node + 1, 2 * node + 2
+                gap_left, gap_right = _gap(point, low, high, left), _gap(point, low, high, right)
+                if gap_left > gap_right:  # the nearer one is looked into first, so it goes on top
+                    left, right, gap_left, gap_right = right, left, gap_right, gap_left
+                if gap_right <= best:
+                    stack[top], gaps[top] = right, gap_right
+                    top += 1
+                if gap_left <= best:
+                    stack[top], gaps[top] = left, gap_left
+                    top += 1
+                continue
+            face = order[node - inner]
+            distance = _in_triangle(point, corners, face, tried)
+            if distance < best or (distance == best and face < nearest):
+                best, nearest = distance, face
+                weights[i] = tried
+        faces[i] = nearest
+
+
+@compiled(nogil=True)
+def _gap(point, low, high, node):  # type: ignore[no-untyped-def]
+    """The squared distance from a point to the box of a node; an empty box is infinitely far."""
+    total = 0.0
+    for d in range(3):
+        off = max(low[node, d] - point[d], 0.0, point[d] - high[node, d])
+        total += off * off
+    return total
+
+
+@compiled(nogil=True)
+def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
+    """The squared distance from a point to a triangle, and the weights of its corners at the nearest place.
+
+    Inside, that is the foot of the perpendicular; else the nearest of the feet on the sides, each kept within its side.
+    """
+    d00, d01, d11, d20, d21 = 0.0, 0.0, 0.0, 0.0, 0.0
+    for d in range(3):
+        ab, ac, ap = (
+            corners[face, 1, d] - corners[face, 0, d],
+            corners[face, 2, d] - corners[face, 0, d],
+            point[d] - corners[face, 0, d],
+        )
+        d00 += ab * ab
+        d01 += ab * ac
+        d11 += ac * ac
+        d20 += ap * ab
+        d21 += ap * ac
+    below = d00 * d11 - d01 * d01
+    if below > 1e-14 * d00 * d11:
+        v, w = (d11 * d20 - d01 * d21) / below, (d00 * d21 - d01 * d20) / below
+        if v >= 0.0 and w >= 0.0 and v + w <= 1.0:
+            weights[0], weights[1], weights[2] = 1.0 - v - w, v, w
+            return _off(point, corners, face, weights)
+    best = np.inf
+    start, end, share = 0, 1, 0.0
+    for i in range(3):
+        j = (i + 1) % 3
+        along, length = 0.0, 0.0
+        for d in range(3):
+            side = corners[face, j, d] - corners[face, i, d]
+            along += (point[d] - corners[face, i, d]) * side
+            length += side * side
+        along = min(max(along / max(length, 1e-300), 0.0), 1.0)
+        distance = 0.0
+        for d in range(3):
+            off = corners[face, i, d] + along * (corners[face, j, d] - corners[face, i, d]) - point[d]
+            distance += off * off
+        if distance < best:
+            best, start, end, share = distance, i, j, along
+    weights[:] = 0.0
+    weights[start] = 1.0 - share
+    weights[end] = share
+    return best
+
+
+@compiled(nogil=True)
+def _off(point, corners, face, weights):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for d in range(3):
+        off = (
+            weights[0] * corners[face, 0, d]
+            + weights[1] * corners[face, 1, d]
+            + weights[2] * corners[face, 2, d]
+            - point[d]
+        )
+        total += off * off
+    return total

@@ -20,10 +20,10 @@ import numpy as np
 from scipy.sparse.linalg import splu
 
 from acnn.arguments import check_arguments
-from acnn.shapes.shape import FloatArray
-from acnn.surface.edges import edges_with_faces
+from acnn.shapes.topology import edges_with_faces
 from acnn.surface.laplacian import stiffness
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray
 
 SMOOTHING = 3.0
 """Default radius, in run units, over which curvature is averaged (standard deviation of the averaging kernel)."""
@@ -37,10 +37,16 @@ def principal_frames(surface: Surface, smoothing: float = SMOOTHING) -> FloatArr
     points, then the longest side of the face) decides there, so that the result is finite and turns with the shape.
 
     Parameters
-    - surface: mesh or cloud
-    - smoothing: radius of averaging, in run units
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    smoothing : float
+        Radius of averaging, in run units.
 
-    Returns (m, 2, 3): v_M, the direction of the larger signed curvature, and v_m = n x v_M.
+    Returns
+    -------
+    array
+        (m, 2, 3): v_M, the direction of the larger signed curvature, and v_m = n x v_M.
     """
     tensors = curvature_tensors(surface, smoothing)[surface.faces].mean(axis=1)  # (m, 3, 3)
     weight = surface.face_weights * surface.face_areas
@@ -58,9 +64,12 @@ def frames_from_tensors(tensors: FloatArray, normals: FloatArray, tangents: Floa
     """(m, 2, 3) in-plane eigenvectors of symmetric tensors, larger eigenvalue first, right-handed about the normal.
 
     Parameters
-    - tensors: (m, 3, 3)
-    - normals: (m, 3) unit
-    - tangents: (m, 3) any direction not along the normal, to measure angles from
+    ----------
+    tensors : (m, 3, 3) array
+    normals : (m, 3) array
+        Unit.
+    tangents : (m, 3) array
+        Any direction not along the normal, to measure angles from.
     """
     first = tangents - np.einsum("ij,ij->i", tangents, normals)[:, None] * normals
     first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-300)

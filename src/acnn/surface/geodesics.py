@@ -1,4 +1,4 @@
-"""Distances along the surface: from chosen sources, and for a whole shape in blocks of rows.
+"""Geodesic distances from chosen sources or for whole shapes in blocks of rows, and the geodesic diameter.
 
 Two ways, both from libraries:
 
@@ -15,12 +15,12 @@ from typing import Literal
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.csgraph import connected_components, dijkstra
 
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray, IntArray
-from acnn.surface.edges import edges_with_faces, opposite_vertices
+from acnn.shapes.topology import edges_with_faces, opposite_vertices
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray, IntArray
 
 Method = Literal["graph", "exact"]
 
@@ -29,8 +29,11 @@ class GeodesicSolver:
     """Distances on one surface; the graph or the exact structure is built once and used for every source.
 
     Parameters
-    - surface: mesh or cloud
-    - method: `graph` or `exact`
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    method : Method
+        `graph` or `exact`.
     """
 
     def __init__(self, surface: Surface, method: Method = "graph") -> None:
@@ -114,3 +117,43 @@ def _unfolded_diagonals(vertices: FloatArray, edges: IntArray, opposite: IntArra
     crossing = (xa * yb + xb * ya) / height
     inside = (crossing > 0) & (crossing < length)
     return opposite[inside], np.hypot(xa - xb, ya + yb)[inside]
+
+
+def geodesic_diameter(surface: Surface, sources: int = 10) -> float:
+    """Largest geodesic distance on the largest component (by area), independent of the order of vertices.
+
+    Starts from the point farthest from the centroid, adds the farthest remaining point `sources` times, and measures
+    the longest of all distances seen. On a mesh that one path is then pulled straight over the faces (edge flips,
+    potpourri3d), which removes what the triangulation adds to it.
+    """
+    solver = GeodesicSolver(surface)
+    _, label = connected_components(solver._graph, directed=False)
+    area = np.bincount(label, weights=surface.vertex_areas)
+    member = label == int(np.argmax(area))
+    weight = np.where(member, surface.vertex_areas, 0.0)
+    centroid = weight @ surface.vertices / weight.sum()
+    far = np.where(member, np.linalg.norm(surface.vertices - centroid, axis=1), -1.0)
+
+    nearest = np.full(len(member), np.inf)
+    source = int(np.argmax(far))
+    longest, ends = 0.0, (source, source)
+    for _ in range(sources):
+        row = solver.distances_from([source])[0]
+        row[~member] = 0.0
+        reached = int(np.argmax(row))
+        if row[reached] > longest:
+            longest, ends = float(row[reached]), (source, reached)
+        nearest = np.minimum(nearest, row)
+        source = int(np.argmax(nearest))
+    return longest if surface.is_cloud else min(longest, _straightened_length(surface, ends) or longest)
+
+
+def _straightened_length(surface: Surface, ends: tuple[int, int]) -> float | None:
+    """Length of the geodesic between two vertices near the shortest edge path, None where flipping edges fails."""
+    import potpourri3d as pp3d
+
+    try:
+        path = pp3d.EdgeFlipGeodesicSolver(surface.vertices, surface.faces).find_geodesic_path(*ends)
+    except RuntimeError:  # not an oriented manifold: the graph distance has to do
+        return None
+    return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())

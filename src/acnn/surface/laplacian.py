@@ -23,17 +23,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from acnn.arguments import check_arguments
-from acnn.shapes.shape import FloatArray, IntArray
 from acnn.surface.surface import Surface
+from acnn.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
 class StiffnessParts:
     """Off-diagonal entries of W_0, W_c and W_s, face by face.
 
-    - faces: (m, 3)
-    - entries: (3, m, 3) for W_0, W_c, W_s; column k belongs to the edge opposite corner k of the face
-    - vertices: n
+    Attributes
+    ----------
+    faces : (m, 3) array
+    entries : (3, m, 3) array
+        For W_0, W_c, W_s; column k belongs to the edge opposite corner k of the face.
+    vertices : int
+        N.
     """
 
     faces: IntArray
@@ -56,9 +60,12 @@ def stiffness(surface: Surface, tensors: FloatArray | None = None) -> sp.csr_arr
     """(n, n) stiffness matrix for any symmetric conductivity.
 
     Parameters
-    - surface: mesh or cloud
-    - tensors: (m, 3, 3) conductivity of each face in ambient coordinates (its part along the normal has no effect);
-      None is the identity, the cotangent Laplacian
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    tensors : (m, 3, 3) array or None
+        Conductivity of each face in ambient coordinates (its part along the normal has no effect); None is the
+        identity, the cotangent Laplacian.
     """
     gradients = hat_gradients(surface)  # (m, 3, 3)
     flux = gradients if tensors is None else np.einsum("fab,fkb->fka", tensors, gradients)
@@ -73,8 +80,11 @@ def stiffness_parts(surface: Surface, frames: FloatArray) -> StiffnessParts:
     """The three parts of which every anisotropic stiffness matrix is a mixture.
 
     Parameters
-    - surface: mesh or cloud
-    - frames: (m, 2, 3) orthonormal frame on each face, the direction of theta = 0 first
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    frames : (m, 2, 3) array
+        Orthonormal frame on each face, the direction of theta = 0 first.
     """
     gradients = np.einsum("fka,fba->fkb", hat_gradients(surface), frames)  # (m, 3, 2)
     weight = surface.face_weights * surface.face_areas

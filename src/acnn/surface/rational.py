@@ -7,6 +7,7 @@ the cell's surroundings alone, where a sparse factor is small and stays in the p
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import os
 from collections.abc import Sequence
@@ -16,15 +17,17 @@ from functools import lru_cache
 import numpy as np
 import scipy.sparse as sp
 from numpy.polynomial import Polynomial, chebyshev
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import splu
 
+from acnn.compilation import compiled
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray, IntArray
+from acnn.progress import Progress
 from acnn.surface.geodesics import distance_graph
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.rows import Piece, SparseRows, join
+from acnn.surface.sparse_rows import Piece, SparseRows, join
 from acnn.surface.surface import Surface
-from acnn.types import Progress
+from acnn.types import FloatArray, IntArray
 
 TOLERANCE = 5e-4
 """Largest error of p_t on the whole spectrum; rows then differ by 0.001 to 0.003 in L1 on a human."""
@@ -46,12 +49,14 @@ class RationalKernels:
     """Kernels of one surface; what depends on the surface alone is prepared once.
 
     Parameters
-    - surface: mesh or cloud, in run units
-    - frames: (m, 2, 3) the direction of theta = 0 on every face first
+    ----------
+    surface : Surface
+        Mesh or cloud, in run units.
+    frames : (m, 2, 3) array
+        The direction of theta = 0 on every face first.
     """
 
     def __init__(self, surface: Surface, frames: FloatArray) -> None:
-        from acnn.surface.cells import partition
 
         self.parts = stiffness_parts(surface, frames)
         self.mass = surface.vertex_areas
@@ -78,16 +83,23 @@ class RationalKernels:
         """Rows of exp(-t L(alpha, theta)) for every theta and t.
 
         Parameters
-        - alpha: 1 / conductivity across the long axis
-        - thetas, times: angles of the long axis, and scales (the largest at most 8 times the smallest)
-        - keep: share of sum |row| to keep; 1 keeps all of a cell's surroundings
-        - rows: (r,) vertices wanted, ascending; None is all
-        - tolerance: largest error of the rational functions
-        - threads: None is one per core
-        - progress: called with (jobs done, jobs in all)
+        ----------
+        alpha : float
+            1 / conductivity across the long axis.
+        thetas, times : Sequence[float]
+            Angles of the long axis, and scales (the largest at most 8 times the smallest).
+        keep : float
+            Share of sum |row| to keep; 1 keeps all of a cell's surroundings.
+        rows : (r,) array or None
+            Vertices wanted, ascending; None is all.
+        tolerance : float
+            Largest error of the rational functions.
+        threads : int or None
+            None is one per core.
+        progress : Progress or None
+            Called with (jobs done, jobs in all).
         """
-        from acnn.surface.cells import surroundings
-        from acnn.surface.localized import cell_rows
+        from acnn.surface.rational_kernels import cell_rows
 
         tau, coefficients = fit_exponentials(tuple(float(t) for t in times), tolerance)
         reach = max(REACH * float(np.sqrt(2.0 * max(times))), REACH_EDGES * self.mean_edge)
@@ -148,7 +160,10 @@ def fit_exponentials(times: tuple[float, ...], tolerance: float = TOLERANCE) -> 
     p_t(1) = 1 (rows sum to 1) and p_t(0) = 0 hold exactly. The smallest degree that does is taken, and the tau that is
     best for it.
 
-    Returns tau, and (times, degree + 1) coefficients of the powers of z.
+    Returns
+    -------
+    tuple[float, array]
+        Tau, and (times, degree + 1) coefficients of the powers of z.
     """
     if min(times) <= 0 or max(times) > MAX_RATIO * 1.0001 * min(times):
         raise InputError(f"Scales {times} must be positive and span at most a factor of {MAX_RATIO:g}.")
@@ -176,3 +191,117 @@ def fit_exponentials(times: tuple[float, ...], tolerance: float = TOLERANCE) -> 
         coefficients[i, 2 : 2 + len(in_z)] -= in_z
         coefficients[i, 1] += 1.0
     return pole, coefficients
+
+
+def partition(graph: csr_array, size: int, eagerness: FloatArray) -> tuple[IntArray, IntArray]:
+    """Cut a graph into cells of about `size` vertices around farthest points.
+
+    Each vertex belongs to the nearest of the seeds; each new seed is the vertex farthest from all before it. What comes
+    out depends on distances only, not on the order of vertices.
+
+    Parameters
+    ----------
+    graph : (n, n) array
+        Symmetric, positive lengths.
+    size : int
+        Vertices wanted per cell, on average.
+    eagerness : (n,) array
+        Of the vertices of a component without a seed, the one of largest value becomes its first.
+
+    Returns
+    -------
+    tuple[array, array]
+        The vertices sorted by cell (n,), and the start of each cell in that list (cells + 1,).
+    """
+    n = graph.shape[0]
+    label = _farthest_point_labels(graph.indptr, graph.indices, graph.data, max(1, -(-n // size)), eagerness)
+    members = np.argsort(label, kind="stable").astype(np.int32)
+    counts = np.bincount(label)
+    counts = counts[counts > 0]
+    return members, np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+
+
+@compiled(nogil=True)
+def _farthest_point_labels(
+    indptr: IntArray, indices: IntArray, lengths: FloatArray, seeds: int, eagerness: FloatArray
+) -> IntArray:
+    n = len(indptr) - 1
+    unreached = 1e100
+    nearest = unreached * (1.0 + eagerness / max(eagerness.max(), 1e-300))
+    label = np.zeros(n, np.int32)
+    # Distances only fall, so what the heap says of a vertex is an upper bound; it is put back when out of date.
+    waiting = [(-nearest[v], np.int32(v)) for v in range(n)]
+    heapq.heapify(waiting)
+    made = 0
+    while made < seeds or -waiting[0][0] >= unreached:  # every component gets a seed
+        bound, seed = heapq.heappop(waiting)
+        if -bound > nearest[seed]:
+            heapq.heappush(waiting, (-nearest[seed], seed))
+            continue
+        if nearest[seed] == 0.0:
+            break
+        nearest[seed] = 0.0
+        label[seed] = made
+        front = [(0.0, seed)]
+        while len(front) > 0:
+            distance, v = heapq.heappop(front)
+            if distance > nearest[v]:
+                continue
+            for k in range(indptr[v], indptr[v + 1]):
+                w = indices[k]
+                further = distance + lengths[k]
+                if further < nearest[w]:
+                    nearest[w] = further
+                    label[w] = made
+                    heapq.heappush(front, (further, w))
+        made += 1
+        heapq.heappush(waiting, (0.0, seed))
+    return label
+
+
+@compiled(nogil=True)
+def surroundings(
+    indptr: IntArray,
+    indices: IntArray,
+    lengths: FloatArray,
+    cell: IntArray,
+    reach: float,
+    distance: FloatArray,
+) -> IntArray:
+    """Vertices within graph distance `reach` of a cell, the cell included, in no particular order.
+
+    Parameters
+    ----------
+    indptr, indices, lengths : array
+        The graph.
+    cell : (c,) array
+        Vertices.
+    reach : float
+        Distance.
+    distance : (n,) array
+        A workspace, infinite everywhere before and after.
+    """
+    front = [(0.0, cell[0])]
+    found = [cell[0]]
+    front.pop()
+    found.pop()
+    for v in cell:
+        distance[v] = 0.0
+        front.append((0.0, v))
+        found.append(v)
+    while len(front) > 0:
+        so_far, v = heapq.heappop(front)
+        if so_far > distance[v]:
+            continue
+        for k in range(indptr[v], indptr[v + 1]):
+            w = indices[k]
+            further = so_far + lengths[k]
+            if further <= reach and further < distance[w]:
+                if distance[w] == np.inf:
+                    found.append(w)
+                distance[w] = further
+                heapq.heappush(front, (further, w))
+    vertices = np.array(found)
+    for v in vertices:
+        distance[v] = np.inf
+    return vertices

@@ -17,11 +17,11 @@ import scipy.sparse as sp
 
 from acnn.compilation import compiled
 from acnn.errors import InputError
-from acnn.shapes.shape import FloatArray, IntArray
+from acnn.progress import Progress
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.rows import Piece, SparseRows, join, smallest_kept
+from acnn.surface.sparse_rows import Piece, SparseRows, join, smallest_kept
 from acnn.surface.surface import Surface
-from acnn.types import Progress
+from acnn.types import FloatArray, IntArray
 
 TOLERANCE = 1e-3
 """Entries below this are dropped at the last squaring."""
@@ -33,8 +33,11 @@ class SquaringKernels:
     """Kernels of one surface by scaling and squaring.
 
     Parameters
-    - surface: mesh or cloud, in run units
-    - frames: (m, 2, 3) the direction of theta = 0 on every face first
+    ----------
+    surface : Surface
+        Mesh or cloud, in run units.
+    frames : (m, 2, 3) array
+        The direction of theta = 0 on every face first.
     """
 
     def __init__(self, surface: Surface, frames: FloatArray) -> None:
@@ -54,7 +57,10 @@ class SquaringKernels:
     ) -> SparseRows:
         """Rows of exp(-t L(alpha, theta)) for every theta and t; parameters as for `RationalKernels.rows`.
 
-        Raises InputError where the scales are not the smallest one times powers of two.
+        Raises
+        ------
+        InputError
+            Where the scales are not the smallest one times powers of two.
         """
         ratios = np.log2(np.asarray(times) / min(times))
         if not np.allclose(ratios, np.round(ratios), atol=1e-9):

@@ -14,8 +14,8 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.shapes import Mesh, PointCloud, Shape
-from acnn.shapes.shape import FloatArray, IntArray
+from acnn.shapes.mesh import Mesh, PointCloud, Shape
+from acnn.types import FloatArray, IntArray
 
 REFERENCE_LENGTH = 200.0
 """Geodesic diameter of the reference shape in run units: lengths, scales t and radii are stated at this size."""
@@ -25,13 +25,21 @@ REFERENCE_LENGTH = 200.0
 class Surface:
     """Triangles over points, in run units.
 
-    - vertices: (n, 3) centred on the area centroid and divided by `unit`
-    - faces: (m, 3) int32, counter-clockwise seen from outside
-    - face_weights: (m,) how much of each triangle counts: 1 on a mesh; on a cloud 1/3, 2/3 or 1, or what
-      triangulations of points on one circle share
-    - normals: (n, 3) unit, outward
-    - unit: length of one run unit in the coordinates of the shape
-    - is_cloud: True where the triangles overlap, so that edges and boundaries mean nothing
+    Attributes
+    ----------
+    vertices : (n, 3) array
+        Centred on the area centroid and divided by `unit`.
+    faces : (m, 3) int32 array
+        Counter-clockwise seen from outside.
+    face_weights : (m,) array
+        How much of each triangle counts: 1 on a mesh; on a cloud 1/3, 2/3 or 1, or what triangulations of points on one
+        circle share.
+    normals : (n, 3) array
+        Unit, outward.
+    unit : float
+        Length of one run unit in the coordinates of the shape.
+    is_cloud : bool
+        True where the triangles overlap, so that edges and boundaries mean nothing.
     """
 
     vertices: FloatArray
@@ -78,14 +86,20 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
     """Turn a mesh or a cloud into the triangles that operators work on, in run units.
 
     Parameters
-    - shape: a mesh whose every vertex belongs to a face, or a cloud (both as `load` returns them). A surface is
-      returned as it is, scaled where another unit is given
-    - unit: length of one run unit in the shape's coordinates. None takes the geodesic diameter of the shape's largest
-      component divided by 200. A part or a scan of known scale is given the reference's unit instead.
+    ----------
+    shape : Shape or Surface
+        A mesh whose every vertex belongs to a face, or a cloud (both as `load` returns them). A surface is returned as
+        it is, scaled where another unit is given.
+    unit : float or None
+        Length of one run unit in the shape's coordinates. None takes the geodesic diameter of the shape's largest
+        component divided by 200. A part or a scan of known scale is given the reference's unit instead.
 
-    Raises InputError where a vertex would have no area.
+    Raises
+    ------
+    InputError
+        Where a vertex would have no area.
     """
-    from acnn.surface.diameter import geodesic_diameter
+    from acnn.surface.geodesics import geodesic_diameter
 
     if unit is not None and not (np.isfinite(unit) and unit > 0):
         raise InputError(f"The unit of length must be a positive number, not {unit}.")

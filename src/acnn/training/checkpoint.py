@@ -12,11 +12,10 @@ import numpy as np
 import torch
 
 from acnn.arguments import check_fields
-from acnn.array_files import map_arrays, read_arrays, write_arrays
 from acnn.errors import InputError
-from acnn.network import AcnnModel
-from acnn.network.saving import fitting_tensors
-from acnn.shapes.shape import Mesh
+from acnn.files import map_arrays, read_arrays, write_arrays
+from acnn.network.model import AcnnModel, fitting_tensors
+from acnn.shapes.mesh import Mesh
 from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig
 
 BUDGET = ("epochs", *INSTEAD_OF_EPOCHS, "validate_every")
@@ -27,11 +26,18 @@ BUDGET = ("epochs", *INSTEAD_OF_EPOCHS, "validate_every")
 class Progress:
     """How far a run has come.
 
-    - step: steps done
-    - seconds: time spent on steps
-    - core_seconds: processor time spent on steps, over all threads
-    - best: best validation so far (share of exact matches), -1 before the first
-    - best_step: when
+    Attributes
+    ----------
+    step : int
+        Steps done.
+    seconds : float
+        Time spent on steps.
+    core_seconds : float
+        Processor time spent on steps, over all threads.
+    best : float
+        Best validation so far (share of exact matches), -1 before the first.
+    best_step : int
+        When.
     """
 
     step: int = 0
@@ -68,7 +74,10 @@ def write_checkpoint(
 def check_settings(path: Path, config: dict[str, Any]) -> None:
     """Raise InputError where a checkpoint belongs to a run with other settings; how long it trains may differ.
 
-    - config: as from `run_identity`; what only one of the two knows is not compared
+    Parameters
+    ----------
+    config : dict[str, Any]
+        As from `run_identity`; what only one of the two knows is not compared.
     """
     started = _about(path, map_arrays(path, verify=False)[1])["config"]
     other = []
@@ -89,7 +98,10 @@ def check_settings(path: Path, config: dict[str, Any]) -> None:
 def read_checkpoint(path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, config: dict[str, Any]) -> Progress:
     """Put model and optimiser into the state of a checkpoint.
 
-    Raises InputError where the file is damaged, or belongs to a run with other settings.
+    Raises
+    ------
+    InputError
+        Where the file is damaged, or belongs to a run with other settings.
     """
     check_settings(path, config)
     arrays, header = read_arrays(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from acnn.arguments import check_arguments
-from acnn.datasets.copies import CopySettings
+from acnn.datasets.augment import CopySettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
@@ -24,26 +24,45 @@ INSTEAD_OF_EPOCHS = ("steps", "minutes", "core_minutes")
 class TrainSettings:
     """The network and how it is trained.
 
-    - architecture: see `acnn.network.Architecture`
-    - angular_max: the maximum over rotations of the filters, as in the authors' released code
-    - epochs: passes over the training shapes
-    - steps: train for so many steps instead; 0 is off
-    - minutes: train for this long instead; 0 is off. The clock then drives the schedule, so that the result depends on
-      how busy the machine is. Validating and saving do not count
-    - core_minutes: train until this much processor time is spent, over all threads, whatever else the machine does
-      meanwhile; 0 is off
-    - learning_rate: largest of the schedule
-    - schedule: `constant`, or `one-cycle` (up to the largest rate over the first 30 %, then down to nothing)
-    - weight_decay: decoupled, as in AdamW; of weights, not of biases and normalisation
-    - l2: added to the loss, as in the released code
-    - shared_outputs: how many of the reference's eigenfunctions the output layer learns through, see
-      `acnn.network.Output`; 0 is none
-    - loss_vertices: how many random vertices of a shape enter the loss at each step; 0 is all
-    - label_smoothing: share of the target spread over all vertices
-    - soft_labels: where the true point lies inside a face of the reference, its corners share the target
-    - shapes_per_step: gradients are averaged over this many shapes (over all processes together)
-    - validate_every: epochs between validations and checkpoints
-    - seed: of everything random
+    Attributes
+    ----------
+    architecture : str
+        See `acnn.network.Architecture`.
+    angular_max : bool
+        The maximum over rotations of the filters, as in the authors' released code.
+    epochs : int
+        Passes over the training shapes.
+    steps : int
+        Train for so many steps instead; 0 is off.
+    minutes : float
+        Train for this long instead; 0 is off. The clock then drives the schedule, so that the result depends on how
+        busy the machine is. Validating and saving do not count.
+    core_minutes : float
+        Train until this much processor time is spent, over all threads, whatever else the machine does meanwhile; 0 is
+        off.
+    learning_rate : float
+        Largest of the schedule.
+    schedule : Schedule
+        `constant`, or `one-cycle` (up to the largest rate over the first 30 %, then down to nothing).
+    weight_decay : float
+        Decoupled, as in AdamW; of weights, not of biases and normalisation.
+    l2 : float
+        Added to the loss, as in the released code.
+    shared_outputs : int
+        How many of the reference's eigenfunctions the output layer learns through, see `acnn.network.Output`; 0 is
+        none.
+    loss_vertices : int
+        How many random vertices of a shape enter the loss at each step; 0 is all.
+    label_smoothing : float
+        Share of the target spread over all vertices.
+    soft_labels : bool
+        Where the true point lies inside a face of the reference, its corners share the target.
+    shapes_per_step : int
+        Gradients are averaged over this many shapes (over all processes together).
+    validate_every : int
+        Epochs between validations and checkpoints.
+    seed : int
+        Of everything random.
     """
 
     architecture: str = "FC64+IC64+IC128+IC256+FC1024+FC512+Softmax"
@@ -94,8 +113,12 @@ class TrainSettings:
 class RunConfig:
     """Settings of a run: of the operators, of the descriptors, and of the training.
 
-    - preset: the name it started from
-    - patches, descriptors, copies, train: the sections of the file
+    Attributes
+    ----------
+    preset : str
+        The name it started from.
+    patches, descriptors, copies, train
+        The sections of the file.
     """
 
     preset: str = ""

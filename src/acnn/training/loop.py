@@ -20,16 +20,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from acnn.datasets.collection import BarycentricTruth
 from acnn.errors import InputError, TrainingError
-from acnn.network import AcnnModel, Patches, save_model
+from acnn.network.model import AcnnModel, save_model
+from acnn.network.patches import Patches
 from acnn.patches.operator import PatchOperator
-from acnn.shapes.shape import Mesh
+from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.training.checkpoint import Progress, read_checkpoint, run_identity, write_checkpoint
 from acnn.training.config import RunConfig, TrainSettings
 from acnn.training.log import Log
-from acnn.training.loss import soft_cross_entropy
-from acnn.training.processes import Processes
+from acnn.training.parallel import Processes
+from acnn.training.tasks import soft_cross_entropy
 
 CHECKPOINT_SECONDS = 60.0
 """A checkpoint is written after this much training at the latest."""
@@ -56,7 +56,7 @@ class TrainingShape(Protocol):
         """(n,) reference vertices, -1 where unknown."""
 
     @property
-    def truth(self) -> BarycentricTruth | None:
+    def truth(self) -> BarycentricPoints | None:
         """The exact places on the reference's faces, where known."""
 
     def patches(self) -> PatchOperator:
@@ -100,15 +100,25 @@ def train(
     `log.jsonl`, one line for each step and validation; and `tensorboard/` where TensorBoard is installed.
 
     Parameters
-    - shapes: to train on; vertices labelled -1 do not count
-    - classes: vertices m of the reference
-    - config: all settings
-    - folder: of the run
-    - validation: shapes that choose the best model
-    - reference: needed for soft labels and shared outputs
-    - resume: go on from the folder's checkpoint, for as long as `config` says by now
-    - report: called after each step
-    - metadata: kept in the model's file
+    ----------
+    shapes : Sequence[TrainingShape]
+        To train on; vertices labelled -1 do not count.
+    classes : int
+        Vertices m of the reference.
+    config : RunConfig
+        All settings.
+    folder : Path
+        Of the run.
+    validation : Sequence[TrainingShape]
+        Shapes that choose the best model.
+    reference : Mesh or None
+        Needed for soft labels and shared outputs.
+    resume : bool
+        Go on from the folder's checkpoint, for as long as `config` says by now.
+    report : Report or None
+        Called after each step.
+    metadata : dict[str, Any] or None
+        Kept in the model's file.
     """
     settings = config.train
     if not shapes:
@@ -276,7 +286,10 @@ def _step(
 ) -> tuple[float, float, float]:
     """One step on some shapes, shared out over processes.
 
-    Returns the loss, the part of it that measures the targets (without `l2`), and the accuracy, means over the shapes.
+    Returns
+    -------
+    tuple[float, float, float]
+        The loss, the part of it that measures the targets (without `l2`), and the accuracy, means over the shapes.
     """
     model.train()
     optimiser.zero_grad(set_to_none=True)
@@ -326,9 +339,9 @@ def _diverged(what: str, progress: Progress, settings: TrainSettings, checkpoint
 
 def _smooth_functions(reference: Mesh, count: int) -> torch.Tensor:
     """(m, count) the first eigenfunctions of the reference's Laplacian."""
-    from acnn.surface import surface_of
     from acnn.surface.laplacian import stiffness
-    from acnn.surface.spectrum import eigenpairs
+    from acnn.surface.spectra import eigenpairs
+    from acnn.surface.surface import surface_of
 
     surface = surface_of(reference)
     _, functions = eigenpairs(stiffness(surface), surface.vertex_areas, min(count, len(surface.vertices) - 1))

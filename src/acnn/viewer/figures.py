@@ -1,24 +1,28 @@
-"""Pictures for papers and pages, drawn without a screen: transfer, errors, filters and curves of a run."""
+"""Figures for papers and pages, rendered without a screen: transfer, errors, filters and kernels."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
-from acnn.files import check_outputs
-from acnn.shapes.shape import FloatArray, Mesh
-from acnn.types import Progress, begin_stage
-from acnn.viewer.figures_filters import first_filters, polar_picture, strongest_filters
-from acnn.viewer.figures_parts import caption, chequered, color_bar, refined_mesh
-from acnn.viewer.pictures import grid, render, save_png
+from acnn.shapes.mesh import Mesh
+from acnn.surface.curvature import principal_frames
+from acnn.surface.heat import exact_rows
+from acnn.surface.laplacian import stiffness_parts
+from acnn.surface.surface import surface_of
+from acnn.types import FloatArray
+from acnn.viewer.colors import value_colors
+from acnn.viewer.figure_parts import caption, chequered, color_bar, refined_mesh
+from acnn.viewer.images import grid, render
 
-if TYPE_CHECKING:  # these load torch
-    from acnn.network import AcnnModel
-    from acnn.pipeline.report_data import ReportData, ReportShape
+if TYPE_CHECKING:
+    from acnn.network.model import AcnnModel
+    from acnn.viewer.report import ReportData, ReportShape
+
 
 KINDS = ("transfer", "errors", "filters", "curve")
 HOTTEST = 0.1
@@ -43,9 +47,14 @@ def draw_transfer(data: ReportData, *, size: tuple[int, int] = (360, 600), up: s
 
     The pattern is drawn inside the triangles, too: the matched points of a triangle's corners are interpolated.
 
-    - data: of `collect_report`; the refined maps are taken where there are some
-    - size: of one shape, (width, height)
-    - up: the shapes' axis that points up
+    Parameters
+    ----------
+    data : ReportData
+        Of `collect_report`; the refined maps are taken where there are some.
+    size : tuple[int, int]
+        Of one shape, (width, height).
+    up : str
+        The shapes' axis that points up.
     """
     reference = data.run.reference
     box = reference.vertices.min(axis=0), reference.vertices.max(axis=0)
@@ -104,72 +113,6 @@ def draw_filters(model: AcnnModel, *, columns: int = 8, rows: int = 4, size: int
     return grid([[sheet, _centred(bar, sheet.shape[0])]], gap=0)
 
 
-def write_figure(
-    folder: Path,
-    kind: str,
-    out: Path,
-    *,
-    data: str | None = None,
-    test_list: str | None = None,
-    shapes: int = 5,
-    refinement: str = "auto",
-    up: str = "y",
-    workers: int = 1,
-    force: bool = False,
-    progress: Progress | None = None,
-) -> tuple[dict[str, Any], list[Any]]:
-    """Draw one kind of picture of a run into a PNG file.
-
-    Parameters
-    - folder: of a run, or of `acnn demo`
-    - kind: `transfer`, `errors`, `filters` or `curve`
-    - out: the file, ending in .png
-    - data, test_list, shapes, refinement, workers, progress: as for `collect_report`
-    - up: the shapes' axis that points up
-    - force: overwrite a file that is there already, unless it is an input
-
-    Returns facts about the picture, and the shapes that failed to be prepared.
-    Raises InputError for an unknown kind, a file of another format or that must not be overwritten, or what is no run.
-    """
-    from acnn.pipeline.report_data import collect_report
-    from acnn.pipeline.run import inputs_of_run, open_run, run_folder
-
-    known_kind(kind)
-    if out.suffix.lower() != ".png":
-        raise InputError(f"{out}: pictures are written as PNG. Give a name that ends in .png.")
-    if up not in ("x", "y", "z"):
-        raise InputError(f"--up {up}: use x, y or z.")
-    check_outputs([out], inputs=inputs_of_run(folder, data), force=force)
-    facts: dict[str, Any] = {"figure": str(out), "kind": kind}
-    if kind == "filters":
-        save_png(draw_filters(open_run(run_folder(folder)).model), out)
-        return facts, []
-    gathered, failures = collect_report(
-        folder,
-        data,
-        test_list=test_list,
-        shapes=shapes,
-        refinement=refinement,
-        workers=workers,
-        progress=progress,
-    )
-    begin_stage(progress, "drawing")
-    if kind == "curve":
-        _write_curve(gathered, out)
-    else:
-        save_png((draw_transfer if kind == "transfer" else draw_errors)(gathered, up=up), out)
-    facts |= {"shapes": [shape.name for shape in gathered.shapes]}
-    return facts | {name: gathered.figures[name] for name in ("exact", "mean_error_x100")}, failures
-
-
-def _write_curve(data: ReportData, out: Path) -> None:
-    from acnn.evaluation.curves import report_curves, write_curves_png
-
-    published = data.published if data.comparable else None
-    curves = report_curves(data.figures)
-    write_curves_png(out, curves, data.figures["normalisation"], published=published, title=data.title)
-
-
 def _name(shape: ReportShape) -> str:
     return shape.name.replace("_remeshed", " (remeshed)").replace("_", " ")
 
@@ -180,3 +123,109 @@ def _centred(picture: Image, height: int) -> Image:
     top = (len(strip) - len(picture)) // 2
     strip[top : top + len(picture)] = picture
     return strip
+
+
+_SMOOTH = 3
+"""Filter pictures are drawn this many times larger and averaged, for a clean rim."""
+
+
+def first_filters(model: AcnnModel) -> NDArray[np.float32]:
+    """(angles, scales, in, out) weights a(theta, t) of the first IC layer. Raises InputError where there is none."""
+    from acnn.network.conv import IntrinsicConv
+
+    layer = next((part for part in model.modules() if isinstance(part, IntrinsicConv)), None)
+    if layer is None:
+        raise InputError(f"The network {model.architecture} has no intrinsic convolution, so no filters to show.")
+    weights: NDArray[np.float32] = layer.weight.detach().cpu().numpy()
+    return weights
+
+
+def strongest_filters(filters: NDArray[np.float32], count: int) -> list[tuple[int, int]]:
+    """The (in, out) channels of the filters of largest norm, at most one for each output channel.
+
+    Parameters
+    ----------
+    filters : (angles, scales, in, out) array
+    """
+    norms = np.linalg.norm(filters.reshape(-1, *filters.shape[2:]), axis=0)  # (in, out)
+    best = norms.argmax(axis=0)
+    order = np.argsort(-norms.max(axis=0), kind="stable")[: max(1, count)]
+    return [(int(best[out]), int(out)) for out in order]
+
+
+def strongest_input(filters: NDArray[np.float32], out: int) -> int:
+    """The input channel of which an output channel's filter is the largest."""
+    return int(np.linalg.norm(filters[..., out].reshape(-1, filters.shape[2]), axis=0).argmax())
+
+
+def polar_picture(
+    weights: FloatArray, size: int = 160, background: tuple[float, float, float] = (1.0, 1.0, 1.0)
+) -> NDArray[np.uint8]:
+    """One filter as a disc: direction is the kernel's angle, distance from the middle its scale.
+
+    A kernel is the same along theta and theta + pi, so a half turn shows all, and the disc repeats it. Red is positive,
+    blue negative, white zero; the ends of the scale are the filter's own largest size.
+
+    Parameters
+    ----------
+    weights : (angles, scales) array
+        a(theta, t), the scales ascending.
+    size : int
+        Pixels across.
+
+    Returns
+    -------
+    array
+        (size, size, 3) uint8; theta = 0 points right and grows counter-clockwise.
+    """
+    table = np.asarray(weights, np.float64)
+    angles, scales = table.shape
+    fine = size * _SMOOTH
+    place = (np.arange(fine) + 0.5) / fine * 2 - 1
+    x, y = place[None, :], -place[:, None]
+    radius = np.hypot(x, y)
+    turn = np.mod(np.arctan2(y, x), np.pi) / np.pi * angles
+    ring = np.clip(radius * scales - 0.5, 0, scales - 1)
+    low, inner = np.floor(turn).astype(int), np.minimum(ring.astype(int), max(scales - 2, 0))
+    outer = np.minimum(inner + 1, scales - 1)
+    along, across = turn - low, ring - inner
+    first, second = low % angles, (low + 1) % angles
+    values = (1 - along) * ((1 - across) * table[first, inner] + across * table[first, outer])
+    values += along * ((1 - across) * table[second, inner] + across * table[second, outer])
+    # Near the middle, angles mean nothing: the innermost ring fades into its mean.
+    fade = np.clip(radius * scales / 0.5, 0, 1)
+    values = np.where(fade < 1, fade * values + (1 - fade) * table[:, 0].mean(), values)
+    most = float(np.abs(table).max()) or 1.0
+    colors = value_colors(values, "diverging", -most, most)
+    colors[radius > 0.985] = 0.35
+    colors[radius > 1.0] = background
+    small = colors.reshape(size, _SMOOTH, size, _SMOOTH, 3).mean(axis=(1, 3))
+    return np.rint(255 * small).astype(np.uint8)
+
+
+def draw_kernels(
+    mesh: Mesh,
+    vertex: int,
+    angles: Sequence[float] = (0.0, 45.0, 90.0, 135.0),
+    scales: Sequence[float] = (6.0, 24.0, 60.0),
+    alpha: float = 25.0,
+    **view: Any,
+) -> Any:
+    """(h, w, 3) picture: exact kernels of one vertex, a row for each scale, a column for each angle in degrees.
+
+    Each kernel is drawn from 0 to its largest value; its long axis lies at the angle from the direction of the larger
+    principal curvature, counter-clockwise seen from outside. Further arguments go to `render`.
+    """
+    surface = surface_of(mesh)
+    parts = stiffness_parts(surface, principal_frames(surface))
+    rows, labels = [], []
+    for t in scales:
+        images, texts = [], []
+        for angle in angles:
+            matrix = parts.matrix(alpha, np.radians(angle))
+            density = exact_rows(matrix, surface.vertex_areas, t, np.array([vertex]))[0] / surface.vertex_areas
+            images.append(render(mesh, values=density, vmin=0.0, vmax=float(density.max()), **view))
+            texts.append(f"{angle:g} degrees, t = {t:g}")
+        rows.append(images)
+        labels.append(texts)
+    return grid(rows, labels)

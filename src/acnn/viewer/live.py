@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from acnn.errors import InputError
-from acnn.pipeline.view_data import TRUTH, ViewData, ViewShape
-from acnn.shapes.shape import FloatArray
+from acnn.types import FloatArray
 from acnn.viewer.colors import position_colors, value_colors
-from acnn.viewer.figures_filters import first_filters, strongest_input
+from acnn.viewer.figures import first_filters, strongest_input
 from acnn.viewer.live_controls import Controls
 from acnn.viewer.live_guard import LOOPBACK, start_server, stop_server
-from acnn.viewer.live_quantities import (
+from acnn.viewer.live_scene import (
+    UPRIGHT,
+    Panel,
+    Scene,
     filter_row,
     kernel_row,
     shares,
@@ -23,7 +25,7 @@ from acnn.viewer.live_quantities import (
     spread_on_reference,
     spread_onward,
 )
-from acnn.viewer.live_scene import UPRIGHT, Panel, Scene
+from acnn.viewer.view_data import TRUTH, ViewData, ViewShape
 
 MATCHES, SPREAD, KERNEL, FILTER = "matches", "probability of the pick", "kernel at the pick", "filter at the pick"
 CONFIDENCE, ERROR, PLAIN = "confidence", "error", "plain"
@@ -36,12 +38,18 @@ _PLAIN = (0.72, 0.75, 0.79)
 class LiveViewer:
     """A running viewer.
 
-    - data: what it shows
-    - host, port: as for `start_server`
-    - up: the shapes' axis that points up
-    - quantity: what is shown first, one of `quantities`
-
     `show`, `pick` and the like do what the controls in the page do. Close it with `stop`.
+
+    Parameters
+    ----------
+    data : ViewData
+        What it shows.
+    host, port
+        As for `start_server`.
+    up : str
+        The shapes' axis that points up.
+    quantity : str or None
+        What is shown first, one of `quantities`.
     """
 
     def __init__(

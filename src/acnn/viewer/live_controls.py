@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from acnn.shapes.formats.files import encode_png
-from acnn.viewer.figures_filters import polar_picture
+from acnn.shapes.formats.raw import encode_png
+from acnn.viewer.figures import polar_picture
 from acnn.viewer.live_guard import dropping
 
 if TYPE_CHECKING:

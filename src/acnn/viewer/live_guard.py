@@ -42,11 +42,19 @@ _starting = threading.Lock()
 def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "acnn") -> Any:
     """Start viser's server with every request checked.
 
-    - host: address or name to listen on
-    - port: None takes 8080 or the next free one; 0 any free one
-    - label: title of the control panel
+    Parameters
+    ----------
+    host : str
+        Address or name to listen on.
+    port : int or None
+        None takes 8080 or the next free one; 0 any free one.
+    label : str
+        Title of the control panel.
 
-    Raises InputError where viser is missing, the address or port cannot be used, or this viser cannot be guarded.
+    Raises
+    ------
+    InputError
+        Where viser is missing, the address or port cannot be used, or this viser cannot be guarded.
     """
     require_viser()
     import viser
@@ -120,9 +128,14 @@ def dropping(server: Any, callback: Callable[[Any], None], after: Callable[[], N
 def refusal(headers: list[tuple[str, str]], path: str, served_on: str) -> tuple[int, str] | None:
     """Why a request is not answered, as an HTTP status and a text; None where it may pass.
 
-    - headers: names and values, as they came
-    - path: with its query
-    - served_on: the address or name listened on
+    Parameters
+    ----------
+    headers : list[tuple[str, str]]
+        Names and values, as they came.
+    path : str
+        With its query.
+    served_on : str
+        The address or name listened on.
     """
     values: dict[str, list[str]] = {}
     for name, value in headers:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import acnn
-from acnn.pipeline.match_files import FileMatch
-from acnn.shapes.shape import FloatArray, IntArray, Shape
-from acnn.surface import Surface
-from acnn.viewer.page_parts import CONFIDENCE_STOPS, Page, page_html, write_page
-from acnn.viewer.report_arrays import packed, packed_indices, packed_places, packed_values
+from acnn.shapes.mesh import Shape
+from acnn.surface.surface import Surface
+from acnn.types import FloatArray, IntArray
+from acnn.viewer.pages import (
+    CONFIDENCE_STOPS,
+    Page,
+    packed,
+    packed_indices,
+    packed_places,
+    packed_values,
+    page_html,
+    write_page,
+)
 
 MATCH = Page(
     body="match.html",
@@ -48,10 +58,22 @@ REFINEMENTS = {
 def write_match_page(match: FileMatch, out: Path) -> Path:
     """Write the page of a match as one HTML file.
 
-    - match: what `match_files` gives to `keep`
-    - out: the file
+    Parameters
+    ----------
+    match : FileMatch
+        What `match_files` gives to `keep`.
+    out : Path
+        The file.
 
-    Returns the file. Raises InputError where it cannot be written.
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be written.
     """
     return write_page(match_html(match), out)
 
@@ -175,3 +197,36 @@ def _sentence(text: str) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f}\u00a0%"
+
+
+@dataclass(frozen=True, eq=False)
+class FileMatch:
+    """Two shapes that were matched, with all that is needed to show them.
+
+    Attributes
+    ----------
+    a, target : Shape
+        As loaded; the target is shape B, or the reference of a network.
+    here, there : Surface
+        A and the target in run units.
+    matched : (n,) array
+        For each vertex of A one of the target.
+    confidence : (n,) array
+        In 0..1.
+    colors : (m, 3) array
+        Of the target's vertices.
+    to_reference : bool
+        True where the target is the reference of a network.
+    facts : dict[str, Any]
+        As `match_files` returns them.
+    """
+
+    a: Shape
+    target: Shape
+    here: Surface
+    there: Surface
+    matched: IntArray
+    confidence: FloatArray
+    colors: NDArray[np.uint8]
+    to_reference: bool
+    facts: dict[str, Any]

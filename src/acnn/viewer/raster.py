@@ -22,11 +22,17 @@ _EMPTY = -1
 def draw_triangles(screen: Array, faces: NDArray[np.int32], height: int, width: int):  # type: ignore[no-untyped-def]
     """Find for every pixel the nearest triangle and where in it the pixel lies.
 
-    - screen: (n, 4) x, y in pixels, depth, and w (distance from the eye's plane; 1 everywhere: parallel projection)
-    - faces: (m, 3)
+    Parameters
+    ----------
+    screen : Array
+        (n, 4) x, y in pixels, depth, and w (distance from the eye's plane; 1 everywhere: parallel projection).
+    faces : (m, 3) array
 
-    Returns face (height, width) int32 with -1 where nothing is, bary (height, width, 2) float32 weights of the second
-    and third corner (corrected for perspective), and depth (height, width) float64, infinite where nothing is.
+    Returns
+    -------
+    object
+        Face (height, width) int32 with -1 where nothing is, bary (height, width, 2) float32 weights of the second and
+        third corner (corrected for perspective), and depth (height, width) float64, infinite where nothing is.
     """
     face = np.full((height, width), _EMPTY, np.int32)
     bary = np.zeros((height, width, 2), np.float32)
@@ -65,10 +71,20 @@ def draw_triangles(screen: Array, faces: NDArray[np.int32], height: int, width: 
 def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: int):  # type: ignore[no-untyped-def]
     """Find for every pixel the nearest ball, each drawn as a disc whose depth bulges like the ball's.
 
-    - screen: (n, 4) as for `draw_triangles`; radii: (n,) in pixels; bulge: (n,) radius in units of depth
+    Parameters
+    ----------
+    screen : Array
+        (n, 4) as for `draw_triangles`.
+    radii : Array
+        (n,) in pixels.
+    bulge : Array
+        (n,) radius in units of depth.
 
-    Returns point (height, width) int32 with -1 where nothing is, normal (height, width, 3) float32 (x right, y up,
-    z to the eye) and depth (height, width).
+    Returns
+    -------
+    object
+        Point (height, width) int32 with -1 where nothing is, normal (height, width, 3) float32 (x right, y up, z to the
+        eye) and depth (height, width).
     """
     point = np.full((height, width), _EMPTY, np.int32)
     normal = np.zeros((height, width, 3), np.float32)
@@ -116,9 +132,19 @@ def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
 def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyped-def]
     """Share of the light from all around that reaches each pixel, 0 to 1, from the depths near it.
 
-    - depth: (height, width); normal: (height, width, 3) unit, z to the eye; pixel: size of a pixel in units of depth
-    - reach: radius in pixels; directions: (16, k, 2) offsets within the unit disc, one set for each place in a 4 x 4
-      tile of pixels: the pattern differs from pixel to pixel and vanishes when the picture is averaged
+    Parameters
+    ----------
+    depth
+        (height, width).
+    normal
+        (height, width, 3) unit, z to the eye.
+    pixel
+        Size of a pixel in units of depth.
+    reach
+        Radius in pixels.
+    directions
+        (16, k, 2) offsets within the unit disc, one set for each place in a 4 x 4 tile of pixels: the pattern differs
+        from pixel to pixel and vanishes when the picture is averaged.
     """
     height, width = depth.shape
     light = np.ones((height, width), np.float32)
@@ -151,9 +177,20 @@ def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyp
 def shade(base, normal, reaching, lights, ambient, gloss):  # type: ignore[no-untyped-def]
     """Light each pixel: a sky that is brighter above, broad lamps, and a faint highlight of the first lamp.
 
-    - base: (height, width, 3) linear colour; normal: (height, width, 3) unit; reaching: (height, width) of `occlusion`
-    - lights: (k, 5) unit direction, strength, wrap (0: hard lamp, 1: light creeps round to the far side)
-    - ambient: (2,) strength from below and from above; gloss: strength of the highlight
+    Parameters
+    ----------
+    base
+        (height, width, 3) linear colour.
+    normal
+        (height, width, 3) unit.
+    reaching
+        (height, width) of `occlusion`.
+    lights
+        (k, 5) unit direction, strength, wrap (0: hard lamp, 1: light creeps round to the far side).
+    ambient
+        (2,) strength from below and from above.
+    gloss
+        Strength of the highlight.
     """
     height, width = reaching.shape
     out = np.empty((height, width, 3), np.float32)

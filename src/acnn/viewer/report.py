@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import acnn
-from acnn.evaluation import ShapeEvaluation
 from acnn.evaluation.curves import report_curves
-from acnn.pipeline.report_data import ReportData, ReportShape
-from acnn.shapes.coloring import position_bytes
-from acnn.viewer.page_parts import CONFIDENCE_STOPS, Page, is_page, page_html, scale_stops, write_page
-from acnn.viewer.report_arrays import packed, packed_indices, packed_places, packed_values
+from acnn.evaluation.princeton import ShapeEvaluation
+from acnn.evaluation.published import (
+    FAUST_EXACT,
+    FAUST_REMESHED_ERROR,
+    SHREC16_CUTS_ERROR,
+    SHREC16_HOLES_ERROR,
+    PublishedTable,
+)
+from acnn.evaluation.results import Matched, errors_of_vertices
+from acnn.methods.run import Run
+from acnn.shapes.mesh import Mesh
+from acnn.training.log import read_log
+from acnn.types import FloatArray, IntArray
+from acnn.viewer.colors import position_bytes
+from acnn.viewer.pages import (
+    CONFIDENCE_STOPS,
+    Page,
+    is_page,
+    packed,
+    packed_indices,
+    packed_places,
+    packed_values,
+    page_html,
+    scale_stops,
+    write_page,
+)
 
 REPORT = Page(
     body="report.html",
@@ -35,10 +59,22 @@ LENGTHS = {"sqrt_area": "√area", "diameter": "geodesic diameter"}
 def write_report(data: ReportData, out: Path) -> Path:
     """Write a report as one HTML file.
 
-    - data: of `collect_report`
-    - out: the file
+    Parameters
+    ----------
+    data : ReportData
+        Of `collect_report`.
+    out : Path
+        The file.
 
-    Returns the file. Raises InputError where it cannot be written.
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        Where it cannot be written.
     """
     return write_page(report_html(data), out)
 
@@ -149,3 +185,164 @@ def _number(value: Any, form: str) -> str:
 
 def _short(values: Any, digits: int = 4) -> list[float]:
     return [float(f"{float(value):.{digits}g}") for value in np.asarray(values)]
+
+
+LOG_POINTS = 240
+
+
+RINGS = 2
+"""Gaps between true points up to so many edges wide are not taken for missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReportShape:
+    """One matched shape.
+
+    - vertices (n, 3), faces (k, 3): of a cloud, the triangles that stand for its surface
+
+    Attributes
+    ----------
+    network, refined
+        (n,) reference vertices; `refined` is None where nothing was refined.
+    truth : (n,) array
+        Reference vertices, -1 unknown.
+    network_errors, refined_errors
+        (n,) over the reference's length, NaN unknown.
+    confidence : (n,) array
+        In 0..1.
+    missing : (m,) array or None
+        Reference vertices that have no counterpart on a part; None where the shape is whole.
+    evaluation, refined_evaluation
+        Figures.
+    """
+
+    name: str
+    vertices: FloatArray
+    faces: IntArray
+    is_cloud: bool
+    network: IntArray
+    refined: IntArray | None
+    truth: IntArray
+    network_errors: FloatArray
+    refined_errors: FloatArray | None
+    confidence: FloatArray
+    missing: NDArray[np.bool_] | None
+    evaluation: ShapeEvaluation
+    refined_evaluation: ShapeEvaluation | None
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Everything a report shows.
+
+    Attributes
+    ----------
+    title : str
+        The run's name.
+    dataset : str
+        Its data's.
+    run : Run
+        With its settings, reference and facts.
+    shapes : tuple[ReportShape, ...]
+        Those shown.
+    figures : dict[str, Any]
+        What `acnn evaluate --json` prints for them.
+    published : PublishedTable
+        Figures to put beside.
+    comparable : bool
+        False where they are of other data.
+    log : (steps, 2) array
+        Seconds and loss while training, thinned out.
+    """
+
+    title: str
+    dataset: str
+    run: Run
+    shapes: tuple[ReportShape, ...]
+    figures: dict[str, Any]
+    published: PublishedTable
+    comparable: bool
+    log: FloatArray
+
+
+def report_of(title: str, dataset: str, run: Run, matched: Sequence[Matched], figures: dict[str, Any]) -> ReportData:
+    """What a report shows of shapes that were matched already.
+
+    Parameters
+    ----------
+    title, dataset : str
+        Names.
+    matched : Sequence[Matched]
+        The shapes to show.
+    figures : dict[str, Any]
+        Of these or more shapes, as `evaluate_run` returns them.
+    """
+    published, comparable = _published_for(dataset)
+    shown = tuple(_report_shape(one, run.reference) for one in matched)
+    log = _training_log(run.folder / "log.jsonl")
+    return ReportData(title, dataset, run, shown, figures, published, comparable, log)
+
+
+def _report_shape(matched: Matched, reference: Mesh) -> ReportShape:
+    shape = matched.example.shape
+    is_cloud = not isinstance(shape, Mesh)
+    if isinstance(shape, Mesh):
+        faces = shape.faces
+    else:
+        from acnn.surface.surface import surface_of
+
+        faces = surface_of(shape, 1.0).faces
+    last = matched.refined_evaluation
+    return ReportShape(
+        name=matched.name,
+        vertices=shape.vertices,
+        faces=faces,
+        is_cloud=is_cloud,
+        network=matched.soft_map.query_to_reference,
+        refined=matched.refined,
+        truth=matched.example.labels,
+        network_errors=errors_of_vertices(matched, matched.evaluation),
+        refined_errors=None if last is None else errors_of_vertices(matched, last),
+        confidence=matched.soft_map.confidence,
+        missing=_missing(matched.example.labels, reference),
+        evaluation=matched.evaluation,
+        refined_evaluation=last,
+    )
+
+
+def _missing(labels: IntArray, reference: Mesh) -> NDArray[np.bool_] | None:
+    """(m,) reference vertices away from all true points; None where they are few, as on a whole shape."""
+    hit = np.zeros(len(reference.vertices), bool)
+    hit[labels[labels >= 0]] = True
+    # Vertices between true points, as on a coarser shape, are there too: grown and shrunk again, such gaps are closed.
+    gone = ~_grown(hit, reference.faces)
+    if gone.mean() <= 0.02:
+        return None
+    return _grown(gone, reference.faces) & ~hit
+
+
+def _grown(chosen: NDArray[np.bool_], faces: IntArray) -> NDArray[np.bool_]:
+    grown = chosen.copy()
+    for _ in range(RINGS):
+        grown[faces[grown[faces].any(axis=1)]] = True
+    return grown
+
+
+def _published_for(dataset: str) -> tuple[PublishedTable, bool]:
+    name = dataset.lower()
+    if "cuts" in name or "holes" in name:
+        return (SHREC16_CUTS_ERROR if "cuts" in name else SHREC16_HOLES_ERROR), "shrec" in name
+    if "faust" in name:
+        remeshed = "faust_r" in name or "remesh" in name
+        return (FAUST_REMESHED_ERROR if remeshed else FAUST_EXACT), True
+    return FAUST_EXACT, False
+
+
+def _training_log(path: Path) -> FloatArray:
+    """(points, 2) seconds and mean loss over equal stretches of a training log; empty where there is none."""
+    rows = [(step["seconds"], step["loss"]) for step in read_log(path, "seconds", "loss")]
+    table = np.array(rows, float).reshape(-1, 2)
+    table = table[np.isfinite(table).all(axis=1)]
+    if len(table) <= LOG_POINTS:
+        return table
+    return np.array([part.mean(axis=0) for part in np.array_split(table, LOG_POINTS)])

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
-from acnn.shapes.formats.text_table import TextTable
-from acnn.shapes.shape import Mesh
+from acnn.shapes.formats.raw import FormatError, RawShape, TextTable, colors_from
+from acnn.shapes.mesh import Mesh
 
 HEADER = re.compile(rb"\s*(ST)?(C)?(N)?(4)?(n)?OFF\b[ \t]*(BINARY)?", re.IGNORECASE)
 

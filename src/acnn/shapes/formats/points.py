@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.input_files import ArrayError, parse_npy
-from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
-from acnn.shapes.formats.text_table import TextTable
-from acnn.shapes.shape import PointCloud
+from acnn.shapes.formats.raw import FormatError, RawShape, TextTable, colors_from
+from acnn.shapes.mesh import PointCloud
 
 
 def read_xyz(data: bytes, path: Path) -> RawShape:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from acnn.shapes.formats.raw import FormatError, RawShape
-from acnn.shapes.shape import Mesh
+from acnn.shapes.mesh import Mesh
 
 
 def read_stl(data: bytes, path: Path) -> RawShape:

@@ -1,0 +1,138 @@
+"""Whether a shape can be matched at all, decided before any work and reported in terms of the shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from acnn.errors import InputError
+from acnn.shapes.defects import same_place
+from acnn.shapes.describe import describe
+from acnn.shapes.mesh import Mesh, PointCloud, Shape
+from acnn.shapes.topology import groups, vertex_components
+from acnn.surface.cloud import STAR
+from acnn.surface.spectra import COMPONENTS, MAIN, main_components
+from acnn.types import FloatArray, IntArray
+
+FEWEST, FEWEST_SPECTRAL = 4, 25
+"""Vertices below which nothing is matched: without eigenfunctions those of the smallest closed surface; with them 20
+eigenfunctions, with which refinement begins, and some to spare."""
+
+LINE = 1e-4
+"""Width over length, as standard deviations of the points, below which a shape is a line: a rod 20,000 times as long as
+wide."""
+
+FLAT = 1e-6
+"""Thickness over length, as standard deviations of the points, below which a shape is flat."""
+
+
+def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[str]:
+    """Check that a shape has a surface on which vertices can be told apart.
+
+    Parameters
+    ----------
+    shape
+        As `load` returns it.
+    name
+        What it is called in messages where it did not come from a file, such as `A`.
+    spectral
+        Whether eigenfunctions are needed: for matching by descriptors, to which the pretrained model gives way. A
+        network that was trained on fragments, or on shapes of many components, can match such shapes without.
+
+    Returns
+    -------
+    list of str
+        What speaks against a good match without ruling it out: parts that cannot be matched, a flat shape.
+
+    Raises
+    ------
+    InputError
+        With what the shape is, and what would be needed.
+    """
+    who = f"{name} ({shape.source.name})" if shape.source is not None and shape.source.path else name
+    n = len(shape.vertices)
+    fewest = FEWEST_SPECTRAL if spectral else FEWEST
+    if n < fewest:
+        what = f"{n} points" if not isinstance(shape, Mesh) else f"{n} vertices and {len(shape.faces)} faces"
+        raise InputError(
+            f"{who} has only {what}: at least {fewest} vertices are needed to tell them apart, and 1,000 or more for a "
+            "good match. Subdivide it, or export it with more detail."
+        )
+    length, width, thickness = _spreads(shape.vertices)
+    if not width > LINE * length:
+        raise InputError(
+            f"{who}: its {n} points lie on a line, as far as their extent shows, so there is no surface to match. "
+            "Export the surface, without points that are far away from it."
+        )
+    notices = []
+    if not thickness > FLAT * length:
+        notices.append(f"{who} is flat: without curvature, matches follow its outline only.")
+    if not spectral:
+        return notices
+    areas, member = _components(shape)
+    main = main_components(areas)
+    if len(areas) <= COMPONENTS:
+        return notices
+    if len(main) > COMPONENTS:
+        raise InputError(
+            f"{who} consists of {len(areas)} separate components, of which {len(main)} make up {MAIN:.0%} of its area: "
+            f"shapes of at most {COMPONENTS} components can be matched. Join vertices that should be one, or match the "
+            "components one by one."
+        )
+    lost = int((~np.isin(member, main)).sum())
+    notices.append(
+        f"{who} consists of {len(areas)} separate components. Matches of all but the {len(main)} largest "
+        f"({lost} of {n} vertices) mean little: remove such debris for a clean map."
+    )
+    return notices
+
+
+def _spreads(points: FloatArray) -> FloatArray:
+    """(3,) standard deviations of points along their principal axes, descending."""
+    points = points[np.isfinite(points).all(axis=1)]  # vertices without a face may be anywhere
+    centred = points - points.mean(axis=0)
+    centred = centred / (np.abs(centred).max() or 1.0)
+    return np.linalg.svd(centred, compute_uv=False, full_matrices=False) / np.sqrt(len(points))
+
+
+def _components(shape: Shape) -> tuple[FloatArray, IntArray]:
+    """The area of every component (of a cloud, its number of points), and the component of each vertex."""
+    n = len(shape.vertices)
+    if isinstance(shape, Mesh):
+        count, member = vertex_components(shape.faces, n)
+        a, b, c = (shape.vertices[shape.faces[:, k]] for k in range(3))
+        areas = np.linalg.norm(np.cross(b - a, c - a), axis=1)
+        return np.bincount(member[shape.faces[:, 0]], areas, count).astype(float), member
+    from scipy.spatial import cKDTree
+
+    near = cKDTree(shape.vertices).query(shape.vertices, min(STAR + 1, n))[1]
+    count, member = groups(np.repeat(np.arange(n), near.shape[1]), near.ravel(), n)
+    return np.bincount(member, minlength=count).astype(float), member
+
+
+MANY = 1000
+"""Points above which a cloud is not tried out."""
+
+
+def describe_shape(shape: Mesh | PointCloud) -> dict[str, Any]:
+    """What `acnn.shapes.describe` says, and the finding `no-surface` for a cloud of which no surface can be made."""
+    facts = describe(shape)
+    if isinstance(shape, PointCloud):
+        # Whoever matches the cloud loads it with repair, which joins points at the same place.
+        single = np.unique(same_place(np.asarray(shape.vertices, np.float64)))
+        cloud = PointCloud(shape.vertices[single], None if shape.normals is None else shape.normals[single])
+        if not _has_surface(cloud):
+            text = f"no surface can be made of its {len(single)} points, so it cannot be matched: use more points"
+            facts["findings"].append({"kind": "no-surface", "count": 1, "text": text, "repaired": False})
+    return facts
+
+
+def _has_surface(cloud: PointCloud) -> bool:
+    """Whether anything can be computed on a cloud; one of very many points is believed to have a surface."""
+    from acnn.surface.surface import surface_of
+
+    try:
+        return len(cloud.vertices) > MANY or surface_of(cloud, unit=1.0) is not None
+    except InputError:
+        return False

@@ -1,0 +1,146 @@
+"""Opening a dataset by a word or a folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from acnn.arguments import check_arguments
+from acnn.datasets.builtin import builtin_humans
+from acnn.datasets.dataset import Dataset, Example, Sample, Split
+from acnn.errors import InputError
+
+REMESHED = "+remeshed"
+WORDS = "the word 'humans' (built in), or 'faust', 'faust_r' or 'shrec16/KIND/CLASS' (below ACNN_DATA)"
+
+
+@dataclass(frozen=True)
+class BuiltinHuman:
+    """Reads one built-in human: vertex i is vertex i of the reference."""
+
+    index: int
+
+    def __call__(self) -> Example:
+        """The mesh, labelled with its own vertex numbers."""
+        mesh = builtin_humans().mesh(self.index)
+        return Example(mesh, np.arange(len(mesh.vertices), dtype=np.int32))
+
+
+@check_arguments
+def open_dataset(where: str | os.PathLike[str]) -> Dataset:
+    """Open a dataset.
+
+    Parameters
+    ----------
+    where : path
+        `humans` (built in); `faust`, `faust_r` or `shrec16/KIND/CLASS` such as `shrec16/cuts/cat` (below `ACNN_DATA`);
+        or a folder: FAUST in its official layout, or a folder that holds it as `faust`; remeshed FAUST (`off/`,
+        `corres/sampleID.vts`); one that `acnn data humans` wrote; or one's own shapes (see `acnn.datasets.folder`); or
+        FOLDER/KIND/CLASS where FOLDER is SHREC'16 Partial in its official layout, or one that `acnn data parts` wrote
+        (see `acnn.datasets.shrec16`; what there is only one of may be left out). `+remeshed` after it adds a remeshed
+        copy of every shape, `+cuts` or `+holes` gives a part of every shape instead.
+
+    Raises
+    ------
+    InputError
+        With what was looked for, and how to get what is missing.
+    """
+    text = os.fspath(where)
+    if not Path(text).exists() and (made := _open_made(text)):
+        return made
+    if text == "humans" and not Path(text).is_dir():
+        return humans_dataset()
+    if where == "humans":  # a Path is never equal to a word: it means the folder
+        raise InputError(
+            "'humans' is the built-in dataset, but there is a folder of that name here as well: write ./humans for the "
+            "folder, or go to another folder for the built-in one."
+        )
+    root = Path(text).expanduser()
+    if root.is_dir():
+        return _open_folder(root)
+    if parts := _open_parts(root):
+        return parts
+    if text in ("faust", "faust_r") or text.split("/")[0] == "shrec16":
+        return _open_research(text)
+    if root.exists():
+        raise InputError(f"{where}: is a file; a dataset is a folder, or {WORDS}.")
+    raise InputError(f"{where}: there is no such folder. A dataset is {WORDS}, or a folder of shapes.")
+
+
+def humans_dataset(copies: int = 0, seed: int = 0) -> Dataset:
+    """The built-in humans, split by subject, numbered from 0 in order; the reference is the first, standing.
+
+    Parameters
+    ----------
+    copies : int
+        How many remeshed copies of every shape to add.
+    seed : int
+        Of their triangulations.
+    """
+    from acnn.datasets.augment import with_remeshed
+
+    humans = builtin_humans()
+    samples = []
+    for i, name in enumerate(humans.names):
+        split: Split = "train" if humans.split[i] == "train" else "test"
+        samples.append(Sample(name, BuiltinHuman(i), split, int(humans.subjects[i]), i))
+    dataset = Dataset("humans", humans.mesh(0), tuple(samples), humans.mirror.astype(np.int32))
+    return with_remeshed(dataset, copies, seed) if copies else dataset
+
+
+def _open_made(text: str) -> Dataset | None:
+    """What a dataset's name with an ending asks for, None where it has no such ending."""
+    from acnn.datasets.augment import with_remeshed
+    from acnn.datasets.parts import KINDS, parts_of
+
+    if text.endswith(REMESHED):
+        return with_remeshed(open_dataset(text.removesuffix(REMESHED)))
+    for kind in KINDS:
+        if text.endswith(f"+{kind}"):
+            return parts_of(open_dataset(text.removesuffix(f"+{kind}")), kind)
+    return None
+
+
+def _open_parts(path: Path) -> Dataset | None:
+    from acnn.datasets.shrec16 import open_shrec16_place, shrec16_place
+
+    place = shrec16_place(path)
+    return open_shrec16_place(*place) if place else None
+
+
+def _open_folder(root: Path) -> Dataset:
+    from acnn.datasets.faust import find_registrations, open_faust, open_remeshed_faust
+    from acnn.datasets.folder import open_folder
+
+    if (root / "dataset.json").is_file():
+        return open_folder(root)
+    if ((root / "null").is_dir() or root.name in ("cuts", "holes")) and (parts := _open_parts(root)):
+        return parts
+    if (root / "off").is_dir() and (root / "corres" / "sampleID.vts").is_file():
+        return open_remeshed_faust(root)
+    if find_registrations(root):
+        return open_faust(root)
+    if (root / "faust_r" / "off").is_dir():
+        return open_remeshed_faust(root)
+    if (root / "training").is_dir() or (root / "faust").is_dir() or root.name.lower() in ("faust", "mpi-faust"):
+        return open_faust(root)  # says what is missing
+    return open_folder(root)
+
+
+def _open_research(word: str) -> Dataset:
+    from acnn.datasets import faust, shrec16
+
+    data = os.environ.get("ACNN_DATA")
+    parts = word.split("/")[0] == "shrec16"
+    how = shrec16.HOW_TO_GET if parts else faust.HOW_TO_GET
+    if not data:
+        raise InputError(f"'{word}' is looked for below the folder ACNN_DATA, which is not set. {how}")
+    if parts:
+        folder = Path(data) / shrec16.FOLDER / word.partition("/")[2]
+        if found := _open_parts(folder):
+            return found
+        raise InputError(f"'{word}': {folder} is not there. Name it as in 'shrec16/cuts/cat'. {how}")
+    return faust.open_faust(Path(data)) if word == "faust" else faust.open_remeshed_faust(Path(data))

@@ -1,0 +1,55 @@
+"""Results of an evaluation: every shape with its map, its ground truth and its errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from acnn.correspondence.soft_map import SoftMap
+from acnn.datasets.dataset import Example
+from acnn.evaluation.princeton import ShapeEvaluation
+from acnn.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Matched:
+    """One shape as a run matched it.
+
+    Attributes
+    ----------
+    name, example
+        The shape.
+    soft_map : SoftMap
+        What the network says.
+    refined : (n,) array or None
+        The refined map, or None.
+    evaluation, refined_evaluation
+        Against the truth.
+    symmetric, refined_symmetric : ShapeEvaluation or None
+        The same where the truth on the other side counts, too; None where that is unknown.
+    """
+
+    name: str
+    example: Example
+    soft_map: SoftMap
+    refined: IntArray | None
+    evaluation: ShapeEvaluation
+    refined_evaluation: ShapeEvaluation | None
+    symmetric: ShapeEvaluation | None = None
+    refined_symmetric: ShapeEvaluation | None = None
+
+
+def errors_of_vertices(matched: Matched, evaluation: ShapeEvaluation) -> FloatArray:
+    """(n,) error of every vertex of the shape, NaN where no truth is known; where several are, their mean."""
+    example = matched.example
+    n = len(example.shape.vertices)
+    if example.pairs is not None:
+        rows = example.pairs[:, 0]
+        count = np.bincount(rows, minlength=n)
+        total = np.bincount(rows, weights=evaluation.errors, minlength=n)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    known = (example.truth.faces if example.truth is not None else example.labels) >= 0
+    errors = np.full(n, np.nan)
+    errors[known] = evaluation.errors
+    return errors

@@ -1,0 +1,1 @@
+"""Methods: what is trained or fitted, saved, and used to match shapes."""

@@ -1,0 +1,228 @@
+"""A run: the folder that training leaves behind, and all that is needed to use the model in it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+
+from acnn.arguments import check_arguments
+from acnn.correspondence.soft_map import SoftMap, soft_map_from_features
+from acnn.datasets.dataset import Dataset
+from acnn.descriptors.valences import same_triangulation
+from acnn.errors import InputError
+from acnn.files import read_arrays, write_arrays, write_whole
+from acnn.input_files import read_json
+from acnn.network.model import AcnnModel, load_model
+from acnn.network.patches import Patches
+from acnn.patches.operator import PatchOperator
+from acnn.shapes.mesh import Mesh, Shape
+from acnn.training.config import RunConfig
+from acnn.types import FloatArray, IntArray
+
+MODELS = Path(__file__).parent / "models"
+"""Runs that come with the package, a folder each; README.md there says how they were made."""
+
+
+UNKNOWN = "unknown"
+"""What stands in place of a list of shapes where a run did not record them."""
+
+
+FILES = (
+    *("config.toml", "run.json", "reference.safetensors"),
+    *("model.safetensors", "checkpoint.safetensors", "log.jsonl"),
+)
+"""Names of the files of a run."""
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trained network with what belongs to it.
+
+    Attributes
+    ----------
+    folder : Path
+        `model.safetensors`, `reference.safetensors`, `config.toml`, `run.json`, `log.jsonl`, ...
+    model : AcnnModel
+        In evaluation mode.
+    config : RunConfig
+        The settings it was trained with.
+    reference : Mesh
+        The mesh whose vertices are the labels.
+    mirror : (m,) array or None
+        The reference vertex on the other side of each, or None.
+    facts : dict[str, Any]
+        `data`, `train`, `validation`, `content`, `unit`, ...
+    """
+
+    folder: Path
+    model: AcnnModel
+    config: RunConfig
+    reference: Mesh
+    mirror: IntArray | None
+    facts: dict[str, Any]
+
+    @property
+    def shipped(self) -> bool:
+        """Whether it came with the package."""
+        return self.folder.parent == MODELS
+
+    @property
+    def name(self) -> str:
+        """What `open_run` takes: the name of a network of the package, or the folder."""
+        return self.folder.name if self.shipped else str(self.folder)
+
+    def seen(self, shapes: Mapping[str, str], use: Literal["train", "validation"]) -> list[str] | str:
+        """Find the shapes that were used in training, by their content.
+
+        Parameters
+        ----------
+        shapes : mapping
+            Names of shapes and their `content_hash`.
+        use : {"train", "validation"}
+            What for: to learn from, or to choose the model.
+
+        Returns
+        -------
+        list of str, or "unknown"
+            Names of those that were; `unknown` for runs that did not record it.
+        """
+        known = (self.facts.get("content") or {}).get(use)
+        return UNKNOWN if known is None else [name for name, content in shapes.items() if content in set(known)]
+
+    def check_triangulation(self, shape: Shape) -> None:
+        """Raise InputError where the network goes by a triangulation (descriptors `rings`) that a shape has not."""
+        if "rings" in self.config.descriptors.kinds and not same_triangulation(shape, self.reference):
+            raise InputError(
+                f"The network '{self.name}' goes by the triangulation of its reference, and this shape of "
+                f"{len(shape.vertices)} vertices has another. Use a network that was trained without descriptors of "
+                "kind 'rings', such as one of preset best-remeshed."
+            )
+
+    @torch.no_grad()
+    def soft_map(self, descriptors: FloatArray, patches: PatchOperator, k: int = 16) -> SoftMap:
+        """The k most probable reference vertices of every vertex of a shape."""
+        self.model.eval()
+        features = self.model.features(torch.from_numpy(np.array(descriptors, dtype=np.float32)), Patches.of(patches))
+        classifier = self.model.classifier
+        return soft_map_from_features(features, classifier.weight, classifier.bias, k)
+
+
+def shipped_models() -> list[str]:
+    """Names of the networks that come with the package."""
+    return sorted(folder.name for folder in MODELS.glob("*/") if (folder / "model.safetensors").is_file())
+
+
+def run_folder(folder: Path) -> Path:
+    """The folder of a run, given it or the folder of `acnn demo` around it."""
+    inner = folder / "run"
+    within = not (folder / "model.safetensors").is_file() and (inner / "model.safetensors").is_file()
+    return inner if within else folder
+
+
+def inputs_of_run(folder: Path, data: str | None = None) -> list[Path]:
+    """What is read where a run is shown: its files, and the folder of the data, if it is one.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a run, or of `acnn demo`.
+    data : str or None
+        As for `open_dataset`; None is the data it was trained on.
+    """
+    inner = run_folder(folder)
+    files = [inner / name for name in FILES]
+    if data is None:
+        with suppress(InputError):  # opening the run says what is wrong with it
+            data = read_json(inner / "run.json").get("data")
+    return [*files, Path(data)] if isinstance(data, str) else files
+
+
+def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str, Any]) -> None:
+    """Write what a run knows before training: its settings, its reference and where its data came from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    arrays = {"vertices": dataset.reference.vertices, "faces": dataset.reference.faces}
+    if dataset.mirror is not None:
+        arrays["mirror"] = dataset.mirror
+    write_arrays(folder / "reference.safetensors", arrays)
+    write_whole(folder / "config.toml", str(config).encode())
+    write_whole(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
+
+
+@check_arguments
+def open_run(folder: str | os.PathLike[str]) -> Run:
+    """Open a run's folder, or a network of the package by its name (`humans`).
+
+    Raises
+    ------
+    InputError
+        With what is missing.
+    """
+    folder = Path(folder)
+    if not (folder / "model.safetensors").is_file() and str(folder) in shipped_models():
+        folder = MODELS / folder
+    if not (folder / "model.safetensors").is_file():
+        hint = f"Names of networks that come with the package: {', '.join(shipped_models())}."
+        if (folder / "run.json").exists():
+            hint = "It was stopped before the first model was saved."
+        raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}")
+    path = folder / "model.safetensors"
+    model, metadata = load_model(path)
+    config = RunConfig.from_dict(metadata.get("config"), str(path))
+    if (model.angles, model.scales) != (config.patches.angles, len(config.patches.scales)):
+        raise InputError(
+            f"{path}: the network takes {model.angles} angles and {model.scales} scales, but its settings are "
+            f"{config.patches.angles} angles and scales {config.patches.scales}."
+        )
+    reference, mirror = _read_reference(folder / "reference.safetensors", model.classes)
+    return Run(folder, model, config, reference, mirror, _read_facts(folder / "run.json"))
+
+
+def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None]:
+    """The mesh whose vertices are the labels, and its mirror, where it has one."""
+    arrays, _ = read_arrays(path)
+    missing = [name for name in ("vertices", "faces") if name not in arrays]
+    if missing:
+        raise InputError(f"{path}: holds no {' and no '.join(missing)}.")
+    try:
+        reference = Mesh(arrays["vertices"], arrays["faces"])
+    except InputError as error:
+        raise InputError(f"{path}: the reference is damaged: {error}") from error
+    m, mirror = len(reference.vertices), arrays.get("mirror")
+    if m != classes:
+        raise InputError(f"{path}: the reference has {m} vertices, but the network labels {classes}.")
+    if mirror is None:
+        return reference, None
+    if mirror.shape != (m,) or mirror.dtype.kind not in "iu" or mirror.min() < -1 or mirror.max() >= m:
+        raise InputError(f"{path}: the mirror must be one of the {m} vertices for each, or -1.")
+    return reference, mirror
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    """What `run.json` records of a run."""
+    facts = read_json(path)
+    unit, content = facts.get("unit"), facts.get("content")
+    fits = {
+        "data": isinstance(facts.get("data"), str),
+        "train": _is_names(facts.get("train")),
+        "validation": _is_names(facts.get("validation")),
+        "unit": unit is None or (type(unit) in (int, float) and 0 < unit < np.inf),
+        # Runs of earlier versions have none.
+        "content": content is None or (isinstance(content, dict) and all(map(_is_names, content.values()))),
+    }
+    bad = next((name for name, fit in fits.items() if not fit), None)
+    if bad is not None:
+        what = f"is {repr(facts[bad])[:60]}" if bad in facts else "is missing"
+        raise InputError(f"{path}: '{bad}' {what}, which no training writes. Copy the file again.")
+    return facts
+
+
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)

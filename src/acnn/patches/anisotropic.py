@@ -1,0 +1,334 @@
+"""Anisotropic patch operators: heat kernels at several angles and scales around every vertex, and their check."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.arguments import check_arguments
+from acnn.patches.operator import PatchOperator
+from acnn.patches.settings import SUFFICIENT, WIDE, PatchSettings
+from acnn.progress import Progress
+from acnn.shapes.mesh import Shape
+from acnn.surface.curvature import principal_frames
+from acnn.surface.heat import exact_rows, spectral_rows
+from acnn.surface.laplacian import StiffnessParts, stiffness_parts
+from acnn.surface.sparse_rows import SparseRows
+from acnn.surface.spectra import eigenpairs
+from acnn.surface.surface import Surface, surface_of
+from acnn.types import FloatArray, IntArray
+
+DEFAULT = PatchSettings()
+
+
+class HeatKernels(Protocol):
+    """A way to compute heat kernels of one surface."""
+
+    def rows(
+        self,
+        alpha: float,
+        thetas: Sequence[float],
+        times: Sequence[float],
+        keep: float = 1.0,
+        rows: IntArray | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> SparseRows:
+        """Rows of every kernel, ordered by angle, then scale, then vertex."""
+
+
+@check_arguments
+def build_patches(
+    shape: Shape | Surface,
+    settings: PatchSettings = DEFAULT,
+    *,
+    unit: float | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> PatchOperator:
+    """Compute the patch operator of a mesh or a cloud.
+
+    Parameters
+    ----------
+    shape : Shape or Surface
+        As `load` returns it, or a surface already in run units.
+    settings : PatchSettings
+        Angles, anisotropy, scales and the like.
+    unit : float or None
+        Length of one run unit in the shape's coordinates; None takes the shape's own geodesic diameter / 200.
+    threads : int or None
+        None is one per core.
+    progress : Progress or None
+        Called with (done, in all).
+    """
+    began = time.perf_counter()
+    surface = surface_of(shape, unit)
+    frames = principal_frames(surface, settings.smoothing)
+    n = len(surface.vertices)
+    start: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
+    vertices: IntArray = np.zeros(0, dtype=np.int32)
+    values: NDArray[np.float16] = np.zeros(0, dtype=np.float16)
+    kept: FloatArray = np.ones((settings.angles, 0))
+    parts = stiffness_parts(surface, frames)
+    wide, eigenvalues, eigenfunctions = wide_pairs(parts, surface.vertex_areas, settings, threads)
+    narrow = [i for i in range(len(settings.scales)) if i not in wide]
+    if narrow:
+        from acnn.surface.sparse_rows import largest_entries, renormalise_and_round
+
+        found = narrow_rows(surface, frames, settings, narrow, settings.keep, None, threads, progress)
+        if settings.entries:
+            found = largest_entries(found, settings.entries)
+        values = renormalise_and_round(found.start, found.values, threads)
+        start, vertices, kept = found.start, found.vertices, found.mass_kept
+    facts = {
+        "vertices": n,
+        "angles": settings.angles,
+        "scales": list(settings.scales),
+        "kernel": "+".join(dict.fromkeys(kernels_by_scale(settings, wide).values())),
+        "kernels_by_scale": kernels_by_scale(settings, wide),
+        "seconds": time.perf_counter() - began,
+        "nnz_per_row": len(values) / max(1, len(start) - 1),
+        "mass_kept": float(kept.mean()) if narrow else 1.0,
+        "mass_kept_per_scale": {f"{settings.scales[s]:g}": float(kept[:, i].mean()) for i, s in enumerate(narrow)},
+    }
+    return PatchOperator(
+        start,
+        vertices.astype(np.uint16 if n <= 65536 else np.int32),
+        values,
+        eigenvalues,
+        eigenfunctions,
+        surface.vertex_areas.astype(np.float32),
+        surface.unit,
+        settings,
+        facts,
+        wide,
+    )
+
+
+def kernels_by_scale(settings: PatchSettings, wide: Sequence[int]) -> dict[str, str]:
+    """Name of the kernel that serves each scale.
+
+    Parameters
+    ----------
+    settings
+        Scales and kernel.
+    wide
+        Positions of the scales that eigenpairs serve.
+    """
+    other = "rational" if settings.kernel == "auto" else settings.kernel
+    return {f"{t:g}": "eigenpairs" if i in wide else other for i, t in enumerate(settings.scales)}
+
+
+def narrow_rows(
+    surface: Surface,
+    frames: FloatArray,
+    settings: PatchSettings,
+    scales: Sequence[int],
+    keep: float,
+    rows: IntArray | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SparseRows:
+    """Rows of all narrow kernels, ordered by angle, then narrow scale, then row.
+
+    Parameters
+    ----------
+    surface, frames
+        The surface and the directions of theta = 0 on its faces.
+    settings : PatchSettings
+        Angles, scales, kernel.
+    scales : Sequence[int]
+        Positions of the narrow scales.
+    keep : float
+        Share of sum |row| to keep.
+    rows : (r,) array or None
+        Vertices wanted, ascending; None is all.
+    """
+    times = [settings.scales[i] for i in scales]
+    arguments = (settings.alpha, list(settings.thetas))
+    if settings.kernel in ("auto", "rational"):
+        from acnn.surface.rational import MAX_RATIO, RationalKernels
+
+        kernels = RationalKernels(surface, frames)
+        groups = _groups(times, MAX_RATIO)
+        found = []
+        for number, group in enumerate(groups):
+
+            def shown(done: int, total: int, number: int = number) -> None:
+                if progress:
+                    progress(done + number * total, total * len(groups))
+
+            found.append(
+                kernels.rows(*arguments, [times[i] for i in group], keep, rows, threads=threads, progress=shown)
+            )
+        return (
+            found[0]
+            if groups == [list(range(len(times)))]
+            else _interleaved(found, groups, settings.angles, len(times))
+        )
+    other: HeatKernels
+    if settings.kernel == "squaring":
+        from acnn.surface.squaring import SquaringKernels
+
+        other = SquaringKernels(surface, frames)
+    else:
+        from acnn.surface.heat import ExactKernels, SpectralKernels
+
+        spectral = settings.kernel == "spectral"
+        other = SpectralKernels(surface, frames, settings.eigenpairs) if spectral else ExactKernels(surface, frames)
+    return other.rows(*arguments, times, keep, rows, threads=threads, progress=progress)
+
+
+def wide_pairs(
+    parts: StiffnessParts, mass: FloatArray, settings: PatchSettings, threads: int | None = None
+) -> tuple[tuple[int, ...], NDArray[np.float32], NDArray[np.float32]]:
+    """Eigenpairs of every angle, and the scales for which they suffice.
+
+    Eigenpairs serve a scale t above `WIDE` where exp(-t lambda) has fallen to `SUFFICIENT` at the last pair of every
+    angle. Pairs that do not matter are left out: those with exp(-t lambda) below 1e-4 at the smallest of these scales.
+
+    Parameters
+    ----------
+    parts, mass
+        The operators of the surface, and its vertex areas (n,).
+    settings
+        Angles, scales, and how many pairs may be computed.
+    threads
+        None is one per core.
+
+    Returns
+    -------
+    wide : tuple of int
+        Positions of the scales that the pairs serve; there may be none.
+    eigenvalues : (angles, k) array
+    eigenfunctions : (angles, n, k) array
+        k = 0 where no scale is wide.
+    """
+    n = len(mass)
+    count = min(settings.eigenpairs, n - 1)
+    wide = [i for i, t in enumerate(settings.scales) if settings.kernel == "auto" and t > WIDE]
+    by_angle: dict[int, tuple[FloatArray, FloatArray]] = {}
+    # Both principal directions go first: they need most pairs, and where theirs do not suffice no others are needed.
+    first = sorted({0, settings.angles // 2})
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        for angles in (first, [a for a in range(settings.angles) if a not in first]):
+            if wide:
+                matrices = (parts.matrix(settings.alpha, settings.thetas[a]) for a in angles)
+                results = pool.map(lambda matrix: eigenpairs(matrix, mass, count), matrices)
+                by_angle |= dict(zip(angles, results, strict=True))
+                last = min(values[-1] for values, _ in by_angle.values())
+                wide = [i for i in wide if np.exp(-settings.scales[i] * last) <= SUFFICIENT]
+    found = [by_angle[a] for a in sorted(by_angle)]
+    if not wide:
+        return (), np.zeros((settings.angles, 0), np.float32), np.zeros((settings.angles, n, 0), np.float32)
+    smallest = min(settings.scales[i] for i in wide)
+    needed = max(int(np.sum(smallest * values < np.log(1e4))) for values, _ in found)
+    return (
+        tuple(wide),
+        np.stack([values[:needed] for values, _ in found]).astype(np.float32),
+        np.stack([functions[:, :needed] for _, functions in found]).astype(np.float32),
+    )
+
+
+def _groups(times: list[float], ratio: float) -> list[list[int]]:
+    """Positions of scales, gathered so that within a group the largest is at most `ratio` times the smallest."""
+    groups: list[list[int]] = []
+    for i in sorted(range(len(times)), key=lambda i: times[i]):
+        if groups and times[i] <= ratio * times[groups[-1][0]]:
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    return groups
+
+
+def _interleaved(found: list[SparseRows], groups: list[list[int]], angles: int, scales: int) -> SparseRows:
+    """Rows of groups of scales, put in the order of the scales."""
+    place = {scale: (g, k) for g, group in enumerate(groups) for k, scale in enumerate(group)}
+    rows = (len(found[0].start) - 1) // (angles * len(groups[0]))
+    lengths, vertices, values = [], [], []
+    kept = np.empty((angles, scales))
+    for angle in range(angles):
+        for scale in range(scales):
+            g, k = place[scale]
+            first = (angle * len(groups[g]) + k) * rows
+            start = found[g].start[first : first + rows + 1]
+            lengths.append(np.diff(start))
+            vertices.append(found[g].vertices[start[0] : start[-1]])
+            values.append(found[g].values[start[0] : start[-1]])
+            kept[angle, scale] = found[g].mass_kept[angle, k]
+    joined = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+    return SparseRows(joined, np.concatenate(vertices), np.concatenate(values), kept)
+
+
+def check_kernels(
+    surface: Surface,
+    settings: PatchSettings,
+    rows: int,
+    *,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """L1 distance of computed kernel rows, before clipping or storing, from exact ones.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud, in run units.
+    settings : PatchSettings
+        The kernels to check, every angle and scale of them.
+    rows : int
+        How many random rows of each kernel.
+
+    Returns
+    -------
+    dict[str, Any]
+        `l1_error_median`, `l1_error_max`, `row_sum_error_max`, and under `l1_errors_by_scale` kernel, median and
+        largest error for each scale.
+    """
+    n = len(surface.vertices)
+    chosen = np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False)).astype(np.int32)
+    frames = principal_frames(surface, settings.smoothing)
+    parts, mass = stiffness_parts(surface, frames), surface.vertex_areas
+    wide, values, functions = wide_pairs(parts, mass, settings, threads)
+    narrow = [i for i in range(len(settings.scales)) if i not in wide]
+    found = narrow_rows(surface, frames, settings, narrow, 1.0, chosen, threads) if narrow else None
+    kernels = [(a, s) for a in range(settings.angles) for s in range(len(settings.scales))]
+    done = [0]
+
+    def compare(kernel: tuple[int, int]) -> tuple[FloatArray, float]:
+        angle, scale = kernel
+        t = settings.scales[scale]
+        exact = exact_rows(parts.matrix(settings.alpha, settings.thetas[angle]), mass, t, chosen)
+        if scale in narrow:
+            assert found is not None
+            first = (angle * len(narrow) + narrow.index(scale)) * len(chosen)
+            computed = found.dense(n, first, len(chosen))
+        else:
+            computed = spectral_rows(values[angle].astype(float), functions[angle].astype(float), mass, t, chosen)
+        done[0] += 1
+        if progress:
+            progress(done[0], len(kernels))
+        return np.abs(computed - exact).sum(axis=1), float(np.abs(computed.sum(axis=1) - 1.0).max())
+
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        results = list(pool.map(compare, kernels))
+    errors = np.stack([error for error, _ in results]).reshape(settings.angles, len(settings.scales), -1)
+    by_scale = {
+        t: {"kernel": kernel, "median": float(np.median(errors[:, s])), "max": float(errors[:, s].max())}
+        for s, (t, kernel) in enumerate(kernels_by_scale(settings, wide).items())
+    }
+    return {
+        "l1_error_median": float(np.median(errors)),
+        "l1_error_max": float(errors.max()),
+        "row_sum_error_max": max(error for _, error in results),
+        "l1_errors_by_scale": by_scale,
+        "rows_checked": len(chosen),
+    }

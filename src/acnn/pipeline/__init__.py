@@ -1,1 +1,0 @@
-"""Pipeline: prepare a dataset, match a file, run the demo."""

@@ -1,0 +1,249 @@
+"""Makes datasets: generated humans, and partial shapes of one shape or a dataset in the layout of SHREC'16 Partial."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acnn.datasets.dataset import Dataset, Example, InMemory, Sample
+from acnn.datasets.open import open_dataset
+from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
+from acnn.datasets.shrec16 import load_mesh, write_baryc
+from acnn.errors import InputError
+from acnn.files import check_outputs, write_whole
+from acnn.input_files import read_json
+from acnn.progress import Progress
+from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.shapes.save import save
+from acnn.training.prepare import Failure
+
+INSTALL = (
+    "Making humans needs the anny body model: pip install 'acnn[humans]'. On a machine without a GPU install torch's "
+    "CPU build first, or several GB are fetched: pip install torch --index-url https://download.pytorch.org/whl/cpu"
+)
+
+
+def humans_into(
+    folder: Path,
+    *,
+    subjects: int = 20,
+    poses: int = 8,
+    vertices: int = 2500,
+    remeshed: bool = False,
+    seed: int = 0,
+    force: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, Any]:
+    """Make humans with `write_humans` and return the facts that `acnn data humans --json` prints.
+
+    Humans that were written into the folder before are overwritten, other files only with `force`.
+
+    Raises
+    ------
+    InputError
+        For numbers out of range, where the folder cannot be used, or where anny is not installed.
+    """
+    if subjects < 1 or poses < 1:
+        raise InputError(f"{subjects} subjects and {poses} poses: both must be at least 1.")
+    if vertices < 12:
+        raise InputError(f"{vertices} vertices: a body needs at least 12, and 2,000 to look like one.")
+    if seed < 0:
+        raise InputError(f"Seed {seed}: give a whole number from 0 on.")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder.")
+    if importlib.util.find_spec("anny") is None:
+        raise InputError(INSTALL)
+    from acnn.datasets.humans.generate import human_files, human_names, write_humans, written_humans
+
+    files = human_files(folder, human_names(subjects, poses))
+    check_outputs(files, earlier=human_files(folder, written_humans(folder)), force=force)
+    began = time.perf_counter()
+    written = write_humans(folder, subjects, poses, vertices, seed, remeshed=remeshed, progress=progress)
+    return {
+        "out": str(written),
+        "shapes": subjects * poses,
+        "subjects": subjects,
+        "poses": poses,
+        "vertices": vertices,
+        "remeshed": remeshed,
+        "seed": seed,
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def make_parts(
+    source: str | os.PathLike[str] | Dataset,
+    folder: Path,
+    *,
+    kind: str = "cuts",
+    missing: float | tuple[float, float] = 0.3,
+    count: int | None = None,
+    seed: int = 0,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[dict[str, Any], list[Failure]]:
+    """Make parts and write them with exact truth, in the layout that `acnn.datasets.shrec16` reads.
+
+    The null shape is the shape itself, or the dataset's reference: then the parts are of all the dataset's shapes, and
+    the truth of a vertex is its point on the reference. Parts come in the null shape's units (see `parts_of`).
+
+    Parameters
+    ----------
+    source : path or Dataset
+        A mesh file, whatever `open_dataset` takes, or a dataset.
+    folder : Path
+        Made where it is missing; several kinds and null shapes may share it.
+    kind : str
+        `cuts` or `holes`.
+    missing : float or tuple[float, float]
+        Share of the area that a part lacks, or the range to draw it from.
+    count : int or None
+        Of parts in all; None is one of each shape.
+    seed : int
+        Same seed, same files.
+    force : bool
+        Overwrite files of other origin that have the names of the parts'.
+    progress : Progress or None
+        Called with (done, in all).
+
+    Returns
+    -------
+    tuple[dict[str, Any], list[Failure]]
+        What `acnn data parts --json` prints, and the shapes of which no part could be made.
+
+    Raises
+    ------
+    InputError
+        For bad arguments, and where the folder holds other parts of that name.
+    """
+    began = time.perf_counter()
+    if kind not in KINDS:
+        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
+    chosen: Kind = "cuts" if kind == "cuts" else "holes"
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder.")
+    whole = source if isinstance(source, Dataset) else _opened(source)
+    dataset = parts_of(whole, chosen, missing, count=count, seed=seed)
+    cls = re.sub(r"[^A-Za-z0-9]+", "_", whole.name).strip("_") or "shape"
+    low, high = missing if isinstance(missing, tuple) else (missing, missing)
+    about = {"kind": chosen, "missing": [low, high], "seed": seed, "made_of": whole.name}
+    names = [f"{chosen}_{cls}_shape_{sample.number}" for sample in dataset.samples]
+    listing = folder / chosen / f"{chosen}_{cls}_parts.json"
+    endings = (".off", ".baryc_gt", ".baryc_gt_sym")
+    files = [listing, *((folder / chosen / name).with_suffix(ending) for name in names for ending in endings)]
+    earlier = _earlier_files(listing, about, len(names), files)
+    given = None if isinstance(source, Dataset) or not Path(source).is_file() else Path(source)
+    check_outputs(files, inputs=[given], earlier=earlier, force=force)
+    entries: list[dict[str, Any]] = []
+    failures: list[Failure] = []
+    _write_null(dataset.reference, folder / "null" / f"{cls}.off")
+    (folder / chosen).mkdir(parents=True, exist_ok=True)
+    _write_listing(listing, about, len(names), entries)  # first, so that an interrupted making can be repeated
+    mirrored = 0
+    for done, (name, sample) in enumerate(zip(names, dataset.samples, strict=True)):
+        if progress:
+            progress(done, len(names))
+        assert isinstance(sample.read, PartOf)
+        try:
+            example, share = sample.read.with_share()
+        except InputError as error:
+            failures.append(Failure(sample.name, str(error)))
+            continue
+        mirrored += _write_part(folder / chosen / f"{name}.off", example, dataset)
+        known: dict[str, Any] = {"name": name, "of": sample.name.rpartition("_")[0]}
+        known |= {"split": sample.split, "subject": sample.subject}
+        entries.append({**known, "missing": round(share, 6), "vertices": len(example.shape.vertices)})
+    if not entries:
+        raise InputError(f"No part could be made. The first: {failures[0].item}: {failures[0].why}")
+    _write_listing(listing, about, len(names), entries)
+    if progress:
+        progress(len(names), len(names))
+    shares = [entry["missing"] for entry in entries]
+    facts = {
+        "out": str(folder),
+        "data": str(folder / chosen / cls),
+        "kind": chosen,
+        "parts": len(entries),
+        "shapes": len({entry["of"] for entry in entries}),
+        "missing": float(np.mean(shares)),
+        "missing_range": [min(shares), max(shares)],
+        "mirrored": mirrored == len(entries),
+        "seed": seed,
+        "seconds": time.perf_counter() - began,
+    }
+    return facts, failures
+
+
+def _opened(source: str | os.PathLike[str]) -> Dataset:
+    """The dataset of a name, or of a single mesh file, which is then its own reference."""
+    path = Path(source).expanduser()
+    if not path.is_file():
+        return open_dataset(source)
+    mesh = load_mesh(str(path))
+    labels = np.arange(len(mesh.vertices), dtype=np.int32)
+    return Dataset(path.stem, mesh, (Sample(path.stem, InMemory(Example(mesh, labels)), number=1),))
+
+
+def _earlier_files(listing: Path, about: dict[str, Any], count: int, files: Sequence[Path]) -> Sequence[Path]:
+    """Which of the files may be written again: all where the same parts were made before, or the list of none.
+
+    Raises
+    ------
+    InputError
+        Where files of other parts would be mixed with the new ones.
+    """
+    try:
+        found = read_json(listing)
+    except InputError:
+        found = {}
+    ours = "made_of" in found
+    same = all(found.get(key) == value for key, value in {**about, "count": count}.items())
+    stem, kind = listing.name.removesuffix("_parts.json"), about["kind"]
+    if not same and any(listing.parent.glob(f"{stem}_shape_*.off")):
+        raise InputError(
+            f"{listing.parent.parent}: holds other {kind} of '{stem.removeprefix(f'{kind}_')}' already. Name another "
+            "folder, or delete them first."
+        )
+    return files if same else [listing] if ours else []
+
+
+def _write_null(mesh: Mesh, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_file():
+        there = load_mesh(str(path), repair=False)
+        if not (np.array_equal(there.vertices, mesh.vertices) and np.array_equal(there.faces, mesh.faces)):
+            raise InputError(f"{path}: another shape of that name is there. Name another folder.")
+        return
+    save(Mesh(mesh.vertices, mesh.faces), path)
+
+
+def _write_part(path: Path, example: Example, dataset: Dataset) -> bool:
+    """Write a part and its truth, the shape last, so that whoever sees it sees its truth; True with a mirrored one."""
+    reference = dataset.reference
+    truth = (
+        example.truth if example.truth is not None else BarycentricPoints.at_vertices(reference.faces, example.labels)
+    )
+    other = example.mirrored_truth
+    if other is None and example.mirrored is not None:
+        other = BarycentricPoints.at_vertices(reference.faces, example.mirrored)
+    if other is None and dataset.mirror is not None:
+        opposite = np.append(dataset.mirror, np.int32(-1))  # so that -1 stays -1
+        other = BarycentricPoints.at_vertices(reference.faces, opposite[example.labels])
+    if other is not None:
+        write_baryc(path.with_suffix(".baryc_gt_sym"), other)
+    write_baryc(path.with_suffix(".baryc_gt"), truth)
+    save(example.shape, path)
+    return other is not None
+
+
+def _write_listing(path: Path, about: dict[str, Any], count: int, entries: Sequence[dict[str, Any]]) -> None:
+    text = json.dumps({**about, "count": count, "parts": list(entries)}, indent=1)
+    write_whole(path, (text + "\n").encode())

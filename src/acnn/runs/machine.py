@@ -1,0 +1,325 @@
+"""`acnn bench` and `acnn doctor`: speed and memory of the main parts here, versions, caches and a self-test."""
+
+from __future__ import annotations
+
+import gc
+import os
+import platform
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import acnn
+from acnn.cache import cache_facts, cache_folder
+from acnn.files import can_write
+from acnn.progress import Progress
+from acnn.runs.cost import machine_memory_mb, peak_memory_mb
+
+PAIRS = 200
+"""Eigenpairs of the Laplacian that acnn and its peers compute."""
+
+
+def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = None) -> dict[str, Any]:
+    """Time the parts one after another, in this process.
+
+    Each part runs once to compile or load what it needs, and then `repeat` times; the best time counts.
+
+    Parameters
+    ----------
+    peers : bool
+        Compare the eigenpairs of the Laplacian with LaPy and robust_laplacian, where they are installed.
+    repeat : int
+        How often each is timed.
+    progress : Progress or None
+        Called with (done, in all).
+
+    Returns
+    -------
+    dict[str, Any]
+        `vertices`, the settings, and `parts`: for each its `name`, `seconds`, and `peak_memory_mb`, the most that the
+        process has held until then; with `peers` also `ratio`, its time over that of acnn.
+    """
+    parts = _parts()
+    if peers:
+        parts |= {"eigenpairs": _acnn_pairs()} | _peers()
+    rows: list[dict[str, Any]] = []
+    for done, (name, work) in enumerate(parts.items()):
+        if progress:
+            progress(done, len(parts))
+        work()
+        gc.collect()
+        times = []
+        for _ in range(max(1, repeat)):
+            began = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - began)
+        rows.append({"name": name, "seconds": min(times), "peak_memory_mb": peak_memory_mb()})
+    base = next((row["seconds"] for row in rows if row["name"] == "eigenpairs"), None)
+    for row in rows:
+        if base and row["name"].startswith("eigenpairs"):
+            row["ratio"] = row["seconds"] / base
+    config = _config()
+    return {
+        "vertices": len(_human().vertices),
+        "angles": config.patches.angles,
+        "scales": list(config.patches.scales),
+        "architecture": config.train.architecture,
+        "repeat": repeat,
+        "parts": rows,
+    }
+
+
+def _parts() -> dict[str, Callable[[], Any]]:
+    """The parts by name; what one needs of another is made beforehand."""
+    import torch
+
+    from acnn.correspondence.refine import refine
+    from acnn.correspondence.soft_map import soft_map_from_features
+    from acnn.descriptors.settings import describe_surface
+    from acnn.network.model import AcnnModel
+    from acnn.network.patches import Patches
+    from acnn.patches.anisotropic import build_patches
+    from acnn.surface.surface import surface_of
+
+    config, mesh = _config(), _human()
+    surface = surface_of(mesh)
+    operator = build_patches(surface, config.patches)
+    patches = Patches.of(operator)
+    values = torch.from_numpy(np.array(describe_surface(surface, config.descriptors), np.float32))
+    n = operator.n
+    torch.manual_seed(0)
+    settings = config.patches
+    model = AcnnModel(config.train.architecture, values.shape[1], n, settings.angles, len(settings.scales))
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
+    rows = torch.arange(n)[: config.train.loss_vertices]
+    # every tenth vertex matched wrongly, as a network might
+    rng = np.random.default_rng(0)
+    start = np.where(rng.random(n) < 0.1, rng.integers(0, n, n), np.arange(n)).astype(np.int32)
+
+    def step() -> None:
+        model.train()
+        optimiser.zero_grad()
+        torch.nn.functional.cross_entropy(model(values, patches, rows), rows).backward()
+        optimiser.step()
+
+    def infer() -> Any:
+        model.eval()
+        with torch.no_grad():
+            features = model.features(values, patches)
+            return soft_map_from_features(features, model.classifier.weight, model.classifier.bias)
+
+    return {
+        "patch operator": lambda: build_patches(surface, config.patches),
+        "SHOT": lambda: describe_surface(surface, config.descriptors),
+        "training step": step,
+        "inference": infer,
+        "refinement": lambda: refine(start, surface, surface, "zoomout"),
+    }
+
+
+def _acnn_pairs() -> Callable[[], Any]:
+    from acnn.surface.laplacian import stiffness
+    from acnn.surface.spectra import eigenpairs
+    from acnn.surface.surface import surface_of
+
+    surface = surface_of(_human())
+    return lambda: eigenpairs(stiffness(surface), surface.vertex_areas, PAIRS)
+
+
+def _peers() -> dict[str, Callable[[], Any]]:
+    """The same eigenpairs by other libraries, of those that are installed."""
+    from acnn.surface.surface import surface_of
+
+    surface = surface_of(_human())
+    found: dict[str, Callable[[], Any]] = {}
+    try:
+        from lapy import Solver, TriaMesh
+
+        found["eigenpairs, LaPy"] = lambda: Solver(TriaMesh(surface.vertices, surface.faces), lump=True).eigs(PAIRS)
+    except ImportError:
+        pass
+    try:
+        from robust_laplacian import mesh_laplacian
+        from scipy.sparse.linalg import eigsh
+
+        def robust() -> Any:
+            matrix, mass = mesh_laplacian(surface.vertices, surface.faces)
+            return eigsh(matrix, PAIRS, mass, sigma=1e-8)
+
+        found["eigenpairs, robust_laplacian"] = robust
+    except ImportError:
+        pass
+    return found
+
+
+def _human() -> Any:
+    from acnn.datasets.builtin import builtin_human
+
+    return builtin_human(0, 0)
+
+
+def _config() -> Any:
+    from acnn.training.config import preset_config
+
+    return preset_config("quick")
+
+
+PACKAGES = ("numpy", "scipy", "torch", "numba", "trimesh", "matplotlib", "potpourri3d", "pygeodesic", "safetensors")
+EXTRAS = {
+    "view": "viser",
+    "humans": "anny",
+    "dask": "distributed",
+    "log": "tensorboard",
+    "bench": "robust_laplacian",
+}
+"""The package that stands for each extra of acnn."""
+
+SOUND = 0.02
+"""How far one row of the self-test's kernel may be from the exact one, in the sum of differences."""
+
+
+def examine() -> dict[str, Any]:
+    """Everything that `acnn doctor` tells.
+
+    Returns
+    -------
+    dict[str, Any]
+        `python, platform, versions, extras, cores, threads, memory_mb, cache, data, self_test, problems`; the last
+        lists in words what is wrong and what to do about it. Paths told are those of the cache and of `ACNN_DATA`
+        alone.
+    """
+    versions = {"acnn": acnn.__version__} | {name: _version(name) for name in PACKAGES}
+    facts: dict[str, Any] = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "versions": versions,
+        "extras": {extra: _version(package) for extra, package in EXTRAS.items()},
+        "cores": _cores(),
+        "threads": _threads(),
+        "memory_mb": machine_memory_mb() | {"peak": peak_memory_mb()},
+        "cache": cache_state(cache_folder()),
+        "data": data_state(os.environ.get("ACNN_DATA")),
+        "self_test": self_test(),
+    }
+    return facts | {"problems": problems(facts)}
+
+
+def problems(facts: dict[str, Any]) -> list[str]:
+    """What is wrong, each with what to do; empty where all is well."""
+    found = [f"{name} is missing: pip install {name}" for name, v in facts["versions"].items() if v is None]
+    if not facts["cache"]["writable"]:
+        found.append(f"The cache {facts['cache']['folder']} cannot be written: set ACNN_CACHE to a folder that can.")
+    if facts["data"]["set"] and not facts["data"]["exists"]:
+        found.append("ACNN_DATA names a folder that does not exist: correct it, or unset it.")
+    if not facts["self_test"]["passed"]:
+        found.append(f"The self-test failed: {facts['self_test']['why']}. Reinstall acnn, and report it if that fails.")
+    memory = facts["memory_mb"]["available"]
+    if memory < 1500:
+        found.append(f"{memory:.0f} MB of memory are free: training takes 2000 or more. Close something.")
+    return found
+
+
+def cache_state(folder: Path) -> dict[str, Any]:
+    """What `acnn.cache.cache_facts` gives, and whether it can be written (`writable`)."""
+    return cache_facts(folder) | {"writable": can_write(folder)}
+
+
+def data_state(where: str | None) -> dict[str, Any]:
+    """What research data are found: `set`, `folder`, `exists`, and the names of the folders in it as `found`."""
+    if not where:
+        return {"set": False, "folder": None, "exists": False, "found": []}
+    folder = Path(where)
+    try:
+        found = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError:
+        return {"set": True, "folder": where, "exists": False, "found": []}
+    return {"set": True, "folder": where, "exists": True, "found": found}
+
+
+def self_test() -> dict[str, Any]:
+    """One kernel against the exact one, and one layer against the sum that defines it, on a small ball.
+
+    Returns
+    -------
+    dict[str, Any]
+        `passed`, `why` where not, `kernel_error`, `layer_error` and `seconds`.
+    """
+    began = time.perf_counter()
+    try:
+        kernel, layer = _kernel_error(), _layer_error()
+    except Exception as problem:  # whatever is broken here, the doctor tells it
+        seconds = time.perf_counter() - began
+        return {"passed": False, "why": f"{type(problem).__name__}: {problem}", "seconds": seconds}
+    seconds = time.perf_counter() - began
+    passed = kernel < SOUND and layer < 1e-3
+    why = "" if passed else f"errors {kernel:.2g} and {layer:.2g} are too large"
+    return {"passed": passed, "why": why, "kernel_error": kernel, "layer_error": layer, "seconds": seconds}
+
+
+def _kernel_error() -> float:
+    from acnn.patches.anisotropic import check_kernels
+    from acnn.patches.settings import PatchSettings
+    from acnn.surface.surface import surface_of
+
+    settings = PatchSettings(angles=2, scales=(200.0,), kernel="rational")
+    report = check_kernels(surface_of(_ball()), settings, rows=5)
+    return float(report["l1_error_max"])
+
+
+def _layer_error() -> float:
+    import torch
+
+    from acnn.network.conv import IntrinsicConv
+    from acnn.network.patches import Patches
+    from acnn.patches.anisotropic import build_patches
+    from acnn.patches.settings import PatchSettings
+
+    operator = build_patches(_ball(), PatchSettings(angles=2, scales=(200.0,), kernel="rational"))
+    torch.manual_seed(0)
+    layer = IntrinsicConv(3, 4, angles=2, scales=1)
+    f = torch.randn(operator.n, 3)
+    with torch.no_grad():
+        found = layer(f, Patches.of(operator)).numpy()
+    weight = layer.weight.detach().numpy()
+    wanted = np.einsum("natp,atpq->nq", operator.apply(f.numpy()), weight)
+    return float(np.abs(found - wanted).max())
+
+
+def _ball() -> Any:
+    """An ellipsoid of 162 vertices, whose curvatures differ."""
+    import trimesh
+
+    from acnn.shapes.mesh import Mesh
+
+    ball = trimesh.creation.icosphere(subdivisions=2)
+    return Mesh(np.asarray(ball.vertices) * [1.0, 1.3, 1.7], np.asarray(ball.faces, np.int32))
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _cores() -> int:
+    # those that this process may use, which in a container can be fewer than the machine has
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _threads() -> dict[str, int | None]:
+    found: dict[str, int | None] = {"torch": None, "numba": None}
+    try:
+        import torch
+
+        found["torch"] = torch.get_num_threads()
+        import numba
+
+        found["numba"] = int(numba.get_num_threads())
+    except Exception:  # a broken package shows in the self-test
+        return found
+    return found

@@ -1,0 +1,170 @@
+"""What a report shows of a run: a few shapes matched and compared with the truth, figures, settings and timings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from acnn.datasets.dataset import Dataset, spread_over
+from acnn.datasets.open import open_dataset
+from acnn.errors import InputError
+from acnn.evaluation.results import Matched
+from acnn.files import check_outputs
+from acnn.methods.run import Run, open_run
+from acnn.progress import Progress, begin_stage
+from acnn.runs.evaluate import evaluate_run
+from acnn.training.prepare import Failure
+from acnn.viewer.figures import draw_errors, draw_filters, draw_transfer, known_kind
+from acnn.viewer.images import save_png
+from acnn.viewer.report import ReportData, report_of
+
+
+def collect_report(
+    folder: Path | str,
+    data: str | Path | Dataset | None = None,
+    *,
+    test_list: str | None = None,
+    shapes: int = 6,
+    refinement: str = "auto",
+    workers: int = 1,
+    progress: Progress | None = None,
+) -> tuple[ReportData, list[Failure]]:
+    """Match some test shapes of a run and gather what a report shows.
+
+    Parameters
+    ----------
+    folder : Path or str
+        Of a run, or of `acnn demo`, which holds one.
+    data : str or Path or Dataset or None
+        As for `open_dataset`; None is the data it was trained on.
+    test_list : str or None
+        Shapes, as for `Dataset.select`; by default some that it was not trained on.
+    shapes : int
+        How many, at most, where there is no list.
+    refinement : str
+        As for `evaluate_run`.
+    workers, progress
+        Likewise.
+
+    Returns
+    -------
+    tuple[ReportData, list[Failure]]
+        The data, and the shapes that failed to be prepared.
+    """
+    folder = Path(folder)
+    if not (folder / "model.safetensors").is_file() and (folder / "run" / "model.safetensors").is_file():
+        title, folder = folder.resolve().name, folder / "run"
+    else:
+        title = folder.resolve().name
+        title = f"{folder.resolve().parent.name}/{title}" if title == "run" else title
+    run = open_run(folder)
+    dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else run.facts["data"])
+    names = test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes))
+    kept: list[Matched] = []
+    figures, failures = evaluate_run(
+        run,
+        dataset,
+        test_list=names,
+        refinement=refinement,
+        workers=workers,
+        progress=progress,
+        keep=kept.append,
+    )
+    return report_of(title, dataset.name, run, kept, figures), failures
+
+
+def unseen_shapes(dataset: Dataset, run: Run, count: int) -> list[str]:
+    """Names of some shapes that were not trained on, spread over them; remeshed copies are half of them."""
+    if count < 1:
+        raise InputError(f"{count} shapes cannot be shown: ask for at least 1.")
+    trained = {*run.facts["train"], *run.facts["validation"]}
+    marked = [s for s in dataset.samples if s.split == "test"]
+    found = [s for s in marked or dataset.samples if s.name not in trained]
+    if not found:
+        raise InputError("There is no shape to show that was not trained on: name some with --test.")
+    copies = [s for s in found if "_remeshed" in s.name]
+    originals = [s for s in found if "_remeshed" not in s.name]
+    if not copies or not originals:
+        return [s.name for s in spread_over(found, count)]
+    first = spread_over(originals, -(-count // 2))
+    return [s.name for s in [*first, *spread_over(copies, count // 2)]]
+
+
+def write_figure(
+    folder: Path,
+    kind: str,
+    out: Path,
+    *,
+    data: str | None = None,
+    test_list: str | None = None,
+    shapes: int = 5,
+    refinement: str = "auto",
+    up: str = "y",
+    workers: int = 1,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[dict[str, Any], list[Any]]:
+    """Draw one kind of picture of a run into a PNG file.
+
+    Parameters
+    ----------
+    folder : Path
+        Of a run, or of `acnn demo`.
+    kind : str
+        `transfer`, `errors`, `filters` or `curve`.
+    out : Path
+        The file, ending in .png.
+    data, test_list, shapes, refinement, workers, progress
+        As for `collect_report`.
+    up : str
+        The shapes' axis that points up.
+    force : bool
+        Overwrite a file that is there already, unless it is an input.
+
+    Returns
+    -------
+    tuple[dict[str, Any], list[Any]]
+        Facts about the picture, and the shapes that failed to be prepared.
+
+    Raises
+    ------
+    InputError
+        For an unknown kind, a file of another format or that must not be overwritten, or what is no run.
+    """
+    from acnn.methods.run import inputs_of_run, open_run, run_folder
+    from acnn.runs.report import collect_report
+
+    known_kind(kind)
+    if out.suffix.lower() != ".png":
+        raise InputError(f"{out}: pictures are written as PNG. Give a name that ends in .png.")
+    if up not in ("x", "y", "z"):
+        raise InputError(f"--up {up}: use x, y or z.")
+    check_outputs([out], inputs=inputs_of_run(folder, data), force=force)
+    facts: dict[str, Any] = {"figure": str(out), "kind": kind}
+    if kind == "filters":
+        save_png(draw_filters(open_run(run_folder(folder)).model), out)
+        return facts, []
+    gathered, failures = collect_report(
+        folder,
+        data,
+        test_list=test_list,
+        shapes=shapes,
+        refinement=refinement,
+        workers=workers,
+        progress=progress,
+    )
+    begin_stage(progress, "drawing")
+    if kind == "curve":
+        _write_curve(gathered, out)
+    else:
+        save_png((draw_transfer if kind == "transfer" else draw_errors)(gathered, up=up), out)
+    facts |= {"shapes": [shape.name for shape in gathered.shapes]}
+    return facts | {name: gathered.figures[name] for name in ("exact", "mean_error_x100")}, failures
+
+
+def _write_curve(data: ReportData, out: Path) -> None:
+    from acnn.evaluation.curves import report_curves, write_curves_png
+
+    published = data.published if data.comparable else None
+    curves = report_curves(data.figures)
+    write_curves_png(out, curves, data.figures["normalisation"], published=published, title=data.title)

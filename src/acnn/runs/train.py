@@ -1,0 +1,161 @@
+"""From a dataset to a run: prepare, then train."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from acnn.arguments import check_arguments
+from acnn.datasets.augment import with_copies
+from acnn.datasets.dataset import Dataset
+from acnn.datasets.open import open_dataset
+from acnn.errors import InputError
+from acnn.files import check_outputs
+from acnn.methods.run import FILES, write_run
+from acnn.network.architecture import Architecture
+from acnn.progress import Progress, begin_stage
+from acnn.training.checkpoint import check_settings, run_identity
+from acnn.training.config import RunConfig
+from acnn.training.log import read_log
+from acnn.training.loop import Report, train
+from acnn.training.prepare import Failure, prepare
+
+
+@check_arguments
+def train_run(
+    data: str | os.PathLike[str] | Dataset,
+    out: str | os.PathLike[str],
+    config: RunConfig,
+    *,
+    train_list: str | None = None,
+    val_list: str | None = None,
+    resume: bool = False,
+    force: bool = False,
+    workers: int = 1,
+    progress: Progress | None = None,
+    report: Report | None = None,
+) -> tuple[dict[str, Any], list[Failure]]:
+    """Prepare a dataset and train a network on it.
+
+    Parameters
+    ----------
+    data : path or Dataset
+        As for `open_dataset`, or a dataset.
+    out : path
+        Folder of the run.
+    config : RunConfig
+        All settings.
+    train_list, val_list : str or None
+        Shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none.
+    resume : bool
+        Go on where the folder's last checkpoint is, for as long as `config` says by now.
+    force : bool
+        Overwrite files of other origin that have the names of a run's.
+    workers : int
+        Processes that prepare.
+    progress : Progress or None
+        Called with (done, in all), in steps or in seconds where time is the budget; stages `preparing` and `training`.
+    report : Report or None
+        Called after each step.
+
+    Returns
+    -------
+    tuple[dict[str, Any], list[Failure]]
+        The facts of the run, and the shapes that failed to be prepared.
+    """
+    out = Path(out)
+    if (out / "run.json").exists() and not resume:
+        raise InputError(f"{out}: there is a run already. Go on with --resume, or train into another folder.")
+    files = [out / name for name in FILES]
+    started = (out / "run.json").exists() and (out / "reference.safetensors").exists()
+    data_folder = Path(data) if not isinstance(data, Dataset) else None
+    check_outputs(files, inputs=[data_folder], earlier=files if started else [], force=force)
+    checkpoint = out / "checkpoint.safetensors"
+    Architecture.parse(config.train.architecture)
+    if resume and checkpoint.exists():
+        check_settings(checkpoint, config.as_dict())  # before anything is prepared
+    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    if train_list is None:
+        marked = any(sample.split == "train" for sample in dataset.samples)
+        train_list = "train" if marked else "all"
+    training = dataset.select(train_list)
+    names = {sample.name for sample in training.samples}
+    validation = dataset.select(val_list) if val_list else None
+    if validation is not None:
+        names -= {sample.name for sample in validation.samples}
+    began = time.perf_counter()
+    learned = with_copies(
+        replace(training, samples=tuple(s for s in training.samples if s.name in names)), config.copies
+    )
+    names = {sample.name for sample in learned.samples}
+    everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))
+    prepared, failures = prepare(
+        everything,
+        config.descriptors,
+        config.patches,
+        workers=workers,
+        progress=begin_stage(progress, "preparing"),
+    )
+    if unrelated := [failure for failure in failures if failure.unrelated and failure.item in names]:
+        raise InputError(
+            f"{len(unrelated)} of {len(names)} training shapes do not belong to the reference. The first: "
+            f"{unrelated[0].why} Or name those that belong together with --train LIST."
+        )
+    blind = [shape.name for shape in prepared if not np.any(shape.labels >= 0)]
+    failures += [Failure(name, "no vertex has a known match on the reference") for name in blind]
+    prepared = [shape for shape in prepared if shape.name not in blind]
+    learning = [shape for shape in prepared if shape.name in names]
+    if not learning:
+        why = f" The first: {failures[0].item}: {failures[0].why}" if failures else ""
+        raise InputError(f"None of the training shapes could be prepared.{why}")
+    if resume and checkpoint.exists():  # before anything is written
+        check_settings(checkpoint, run_identity(config, [shape.name for shape in learning], dataset.reference))
+    validating = [shape for shape in prepared if shape.name not in names]
+    facts: dict[str, Any] = {
+        "data": str(data) if not isinstance(data, Dataset) else dataset.name,
+        "train": [shape.name for shape in learning],
+        "validation": [shape.name for shape in validating],
+        "unit": dataset.unit,
+        "seconds_preparing": time.perf_counter() - began,
+    }
+    content = {use: [s.content for s in shapes] for use, shapes in (("train", learning), ("validation", validating))}
+    write_run(out, dataset, config, facts | {"content": content})
+    last: dict[str, Any] = {}
+    steps = begin_stage(progress, "training")
+
+    def remember(step: dict[str, Any]) -> None:
+        last.update(step)
+        if steps:
+            by_time = int(step["seconds"]), int(step["seconds"] + step["seconds_left"])
+            steps(*(by_time if step["steps"] is None else (step["step"], step["steps"])))
+        if report:
+            report(step)
+
+    train(
+        learning,
+        len(dataset.reference.vertices),
+        config,
+        out,
+        validation=validating,
+        reference=dataset.reference,
+        resume=resume,
+        report=remember,
+        metadata={"data": facts["data"]},
+    )
+    if not last:  # all steps were taken before
+        last = (read_log(out / "log.jsonl", "step") or [{}])[-1]
+    facts |= {
+        key: last[key]
+        for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "best_step", "notice")
+        if key in last
+    }
+    if "best_exact" in last:
+        facts["validation_exact"] = last["best_exact"]
+    facts["seconds_training"] = last.get("seconds", 0.0)
+    write_run(out, dataset, config, facts | {"content": content})
+    return facts, failures

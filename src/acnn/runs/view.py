@@ -1,0 +1,168 @@
+"""What the live viewer shows: some shapes with their maps to a reference, and the network that made them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from acnn.datasets.open import open_dataset
+from acnn.errors import InputError
+from acnn.patches.settings import PatchSettings
+from acnn.progress import Progress, begin_stage, named_stages
+from acnn.shapes.load import load
+from acnn.shapes.mesh import Mesh
+from acnn.surface.surface import surface_of
+from acnn.training.prepare import Failure
+from acnn.types import IntArray
+from acnn.viewer.view_data import MATCH, NETWORK, REFINED, TRUTH, ViewData, ViewShape
+
+if TYPE_CHECKING:
+    from acnn.evaluation.results import Matched
+    from acnn.methods.run import Run
+
+
+def collect_view(
+    items: Sequence[Path],
+    model: Path | None = None,
+    *,
+    data: str | None = None,
+    test_list: str | None = None,
+    shapes: int = 3,
+    refinement: str = "auto",
+    cache: bool = True,
+    progress: Progress | None = None,
+) -> tuple[ViewData, list[Failure]]:
+    """Read and match what the viewer is to show.
+
+    Parameters
+    ----------
+    items : Sequence[Path]
+        Files of shapes, or one folder of a run.
+    model : Path or None
+        Folder or name of a run that matches the files, one to its reference, several to the last of them as
+        `match_pair` does; None shows them unmatched.
+    data, test_list, shapes
+        For a run, its shapes: as for `collect_report`.
+    refinement : str
+        As for `evaluate_run`.
+    cache : bool
+        Whether operators of files are looked for and kept in the cache.
+    progress : Progress or None
+        Called with (done, in all).
+
+    Returns
+    -------
+    tuple[ViewData, list[Failure]]
+        The data, and the shapes that failed to be prepared.
+
+    Raises
+    ------
+    InputError
+        For an item that is neither a shape nor a run.
+    """
+    if not items:
+        raise InputError("There is nothing to show: give files of shapes, or the folder of a run.")
+    folders = [item for item in items if item.is_dir()]
+    if not folders:
+        if data is not None or test_list is not None:
+            raise InputError("--data and --test choose shapes of a run: give its folder instead of files.")
+        return _of_files(items, model, refinement, cache, progress), []
+    if len(items) > 1 or model is not None:
+        raise InputError(f"{folders[0]}: a run is shown by itself. Give one run, or files with --model RUN.")
+    return _of_run(folders[0], data, test_list, shapes, refinement, progress)
+
+
+def _of_files(
+    files: Sequence[Path], model: Path | None, refinement: str, cache: bool, progress: Progress | None
+) -> ViewData:
+    begin_stage(progress, "reading")
+    loaded = [load(path) for path in files]  # all of them first: a bad file is noticed before any long work
+    names = _distinct([path.name for path in files])
+    title = ", ".join(names)
+    if model is None:
+        settings = PatchSettings()
+        plain = [
+            ViewShape(name, shape, surface_of(shape), {}, {}, None, settings, None, cache)
+            for name, shape in zip(names, loaded, strict=True)
+        ]
+        return ViewData(title, tuple(plain))
+    from acnn.methods.run import open_run, run_folder
+    from acnn.runs.match import match_pair, match_shape
+
+    run = open_run(run_folder(model))
+    settings = run.config.patches
+    if len(loaded) == 1:
+        alone = match_shape(loaded[0], run, refinement=refinement, cache=cache, progress=progress)
+        maps = {NETWORK: alone.soft_map.query_to_reference}
+        if refinement != "none":
+            maps[REFINED] = alone.query_to_reference
+        one = ViewShape(
+            names[0], loaded[0], alone.surface, maps, {}, alone.soft_map, settings, alone.surface.unit, cache
+        )
+        one = replace(one, judged_confidence=alone.confidence)
+        return ViewData(title, (one,), run, _reference(run, cache))
+    found = []
+    for name, shape in zip(names[:-1], loaded[:-1], strict=True):
+        stages = progress if len(loaded) == 2 else named_stages(progress, f"{name}, {{}}")
+        pair = match_pair(shape, loaded[-1], run, refinement=refinement, cache=cache, progress=stages)
+        maps = {} if pair.soft_map is None else {NETWORK: pair.soft_map.query_to_reference}
+        maps[MATCH] = pair.a_to_b
+        one = ViewShape(name, shape, pair.a, maps, {}, pair.soft_map, settings, pair.a.unit, cache)
+        found.append(replace(one, judged_confidence=pair.confidence))
+    target = ViewShape(names[-1], loaded[-1], pair.b, {}, {}, None, settings, pair.b.unit, cache)
+    return ViewData(title, tuple(found), run, target, reference_last=True)
+
+
+def _of_run(
+    folder: Path,
+    data: str | None,
+    test_list: str | None,
+    shapes: int,
+    refinement: str,
+    progress: Progress | None,
+) -> tuple[ViewData, list[Failure]]:
+    from acnn.evaluation.results import errors_of_vertices
+    from acnn.methods.run import open_run, run_folder
+    from acnn.runs.evaluate import evaluate_run
+    from acnn.runs.report import unseen_shapes
+
+    run = open_run(run_folder(folder))
+    dataset = open_dataset(data if data is not None else run.facts["data"])
+    kept: list[Matched] = []
+    _, failures = evaluate_run(
+        run,
+        dataset,
+        test_list=test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes)),
+        refinement=refinement,
+        progress=progress,
+        keep=kept.append,
+    )
+    found = []
+    for one in kept:
+        maps: dict[str, IntArray] = {NETWORK: one.soft_map.query_to_reference}
+        errors = {NETWORK: errors_of_vertices(one, one.evaluation)}
+        if one.refined is not None and one.refined_evaluation is not None:
+            maps[REFINED] = one.refined
+            errors[REFINED] = errors_of_vertices(one, one.refined_evaluation)
+        if (one.example.labels >= 0).any():
+            maps[TRUTH] = one.example.labels
+        surface = surface_of(one.example.shape, dataset.unit)
+        found.append(
+            ViewShape(
+                one.name, one.example.shape, surface, maps, errors, one.soft_map, run.config.patches, dataset.unit
+            )
+        )
+    return ViewData(folder.resolve().name, tuple(found), run, _reference(run, True)), failures
+
+
+def _reference(run: Run, cache: bool) -> ViewShape:
+    unit = run.facts.get("unit")
+    mesh: Mesh = run.reference
+    return ViewShape("reference", mesh, surface_of(mesh, unit), {}, {}, None, run.config.patches, unit, cache)
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, numbered where one occurs twice."""
+    return [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]

@@ -1,0 +1,401 @@
+"""Simplification and remeshing: edge collapse, and new triangulations whose vertices know their origin."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.compilation import compiled
+from acnn.errors import InputError
+from acnn.shapes.mesh import BarycentricPoints, Mesh
+
+
+@dataclass(frozen=True, eq=False)
+class Remeshed:
+    """A remeshed shape and where its vertices came from.
+
+    Attributes
+    ----------
+    mesh : Mesh
+        N vertices.
+    truth : BarycentricPoints
+        The point of the original's faces that each vertex came from.
+    """
+
+    mesh: Mesh
+    truth: BarycentricPoints
+
+
+def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, seed: int = 0) -> Remeshed:
+    """Triangulate a closed mesh anew: other vertices, other edges, another order, nearly the same surface.
+
+    Every face is cut into 16, the result is decimated with random costs, and the order is shuffled. Between the old
+    vertices the surface is rounded (Phong tessellation), so that flat faces do not give the old mesh away.
+
+    Parameters
+    ----------
+    mesh : Mesh
+        Closed and manifold.
+    vertices : int or None
+        How many, at most 8 times the old number; None takes a random number within a tenth of the old one.
+    density : float
+        1 spreads vertices like the original's, 0 evenly.
+    seed : int
+        Of everything random.
+    """
+
+    random = np.random.default_rng(seed)
+    old = np.asarray(mesh.faces, np.int64)
+    count = len(mesh.vertices)
+    wanted = round(count * random.uniform(0.9, 1.1)) if vertices is None else int(vertices)
+    parent = np.arange(len(old))
+    inside = np.tile(np.eye(3), (len(old), 1, 1))  # (face, corner, weight) in the old face
+    faces, points = old, count
+    for _ in range(2):
+        faces, parent, inside, points = _quarter(faces, parent, inside, points)
+    at = np.empty(points, np.int64)  # one of the corners where each point sits
+    at[faces.ravel()] = np.arange(faces.size)
+    face, weights = parent[at // 3], inside.reshape(-1, 3)[at]
+    places = _rounded(mesh, face, weights)
+    noise = np.exp(0.7 * random.standard_normal(points))
+    size = np.einsum("nk,nk->n", weights, _local_size(mesh)[old[face]]) ** density
+    kept, coarse = decimate(places, faces.astype(np.int32), wanted, size=size, noise=noise)
+    order = random.permutation(len(kept))
+    number = np.empty(len(kept), np.int32)
+    number[order] = np.arange(len(kept), dtype=np.int32)
+    chosen = kept[order]
+    shuffled = number[coarse][random.permutation(len(coarse))]
+    return Remeshed(
+        Mesh(places[chosen], np.ascontiguousarray(shuffled)),
+        BarycentricPoints(face[chosen].astype(np.int32), weights[chosen]),
+    )
+
+
+def _quarter(
+    faces: NDArray[np.int64], parent: NDArray[np.int64], inside: NDArray[np.float64], count: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]:
+    """Cut each face at the middles of its edges; new vertices are numbered from `count` on."""
+    start, end = faces.ravel(), faces[:, [1, 2, 0]].ravel()
+    key = np.minimum(start, end) * count + np.maximum(start, end)
+    edges, edge_of = np.unique(key, return_inverse=True)
+    middle = count + edge_of.reshape(-1, 3)  # of edges (0, 1), (1, 2), (2, 0)
+    six = np.concatenate([faces, middle], axis=1)
+    places = np.concatenate([inside, 0.5 * (inside + inside[:, [1, 2, 0]])], axis=1)
+    parts = np.array([(0, 3, 5), (3, 1, 4), (5, 4, 2), (3, 4, 5)])
+    return six[:, parts].reshape(-1, 3), np.repeat(parent, 4), places[:, parts].reshape(-1, 3, 3), count + len(edges)
+
+
+def _rounded(
+    mesh: Mesh, face: NDArray[np.int64], weights: NDArray[np.float64], share: float = 0.6
+) -> NDArray[np.float64]:
+    """Points of faces, drawn towards the tangent planes at the corners (Boubekeur and Alexa 2008)."""
+    corners = np.asarray(mesh.vertices, np.float64)[mesh.faces]  # (m, 3, 3)
+    cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals = np.zeros((len(mesh.vertices), 3))
+    for k in range(3):
+        np.add.at(normals, mesh.faces[:, k], cross)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1, keepdims=True), 1e-300)
+    flat = np.einsum("nk,nkd->nd", weights, corners[face])
+    to_corner = flat[:, None] - corners[face]
+    normal = normals[np.asarray(mesh.faces)[face]]  # (n, 3, 3)
+    height = np.einsum("nkd,nkd->nk", to_corner, normal)
+    return flat - share * np.einsum("nk,nk,nkd->nd", weights, height, normal)
+
+
+def _local_size(mesh: Mesh) -> NDArray[np.float64]:
+    """Mean edge length at each vertex over the mean of all."""
+    start, end = mesh.faces.ravel(), mesh.faces[:, [1, 2, 0]].ravel()
+    length = np.linalg.norm(mesh.vertices[start] - mesh.vertices[end], axis=1)
+    total = np.bincount(start, length, len(mesh.vertices)) + np.bincount(end, length, len(mesh.vertices))
+    degree = np.bincount(start, minlength=len(mesh.vertices)) + np.bincount(end, minlength=len(mesh.vertices))
+    return total / np.maximum(degree, 1) / length.mean()
+
+
+_RING = 64  # most faces around a vertex while collapsing, where none has more; at the limit it takes no more
+
+
+def decimate(
+    vertices: NDArray[np.float64],
+    faces: NDArray[np.int32],
+    count: int,
+    *,
+    size: NDArray[np.float64] | None = None,
+    noise: NDArray[np.float64] | None = None,
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Reduce a closed manifold mesh to `count` of its vertices, with well-shaped triangles.
+
+    Edges go in the order of cost = (length / size)^2 noise + (distance / edge)^2, with the distance of the kept
+    vertex to the planes of the dropped one's faces (quadric error) and `edge` the mean edge of the result. A collapse
+    that would pinch the surface, fold a triangle over or leave a sliver is not made. Edges are then flipped where the
+    two triangles become more nearly Delaunay and the surface is nearly flat.
+
+    Parameters
+    ----------
+    vertices : (n, 3) array
+    faces : (m, 3) array
+    count : int
+        Wanted number of vertices, at least 12.
+    size : (n,) array or None
+        Relative edge length wanted at each vertex, 1 where None.
+    noise : (n,) array or None
+        Positive factors on the cost, for another triangulation of the same shape.
+
+    Returns
+    -------
+    tuple[array, array]
+        Kept (count,) vertices in their old order, and faces (k, 3) into them. Raises `InputError` where the wanted
+        number cannot be reached.
+    """
+    points = np.ascontiguousarray(vertices, np.float64)
+    triangles = np.ascontiguousarray(faces, np.int32)
+    if not 12 <= count <= len(points):
+        raise InputError(
+            f"Cannot take {count} vertices of a shape that has {len(points)}: give a number from 12 to that."
+        )
+    sizes = np.ones(len(points)) if size is None else np.ascontiguousarray(size, np.float64)
+    factors = np.ones(len(points)) if noise is None else np.ascontiguousarray(noise, np.float64)
+    corners = points[triangles]
+    area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum()
+    edge = math.sqrt(area / count * 2 / math.sqrt(3))
+    most = max(_RING, int(np.bincount(triangles.ravel(), minlength=1).max()))
+    alive, coarse, left = _collapse(points, triangles, sizes * edge, factors, edge, count, most)
+    if left > count:
+        raise InputError(f"Edge collapse stopped at {left} vertices instead of {count}: ask for more vertices.")
+    coarse = _flip(points, coarse)
+    kept = np.flatnonzero(alive)
+    number = np.full(len(points), -1, np.int32)
+    number[kept] = np.arange(len(kept), dtype=np.int32)
+    return kept, number[coarse]
+
+
+@compiled()
+def _cost(p, quadric, size, noise, tolerance, u, v):  # type: ignore[no-untyped-def]
+    x, y, z = p[v, 0], p[v, 1], p[v, 2]
+    dx, dy, dz = x - p[u, 0], y - p[u, 1], z - p[u, 2]
+    q = quadric[u]
+    error = q[0] * x * x + q[4] * y * y + q[7] * z * z + q[9]
+    error += 2 * (q[1] * x * y + q[2] * x * z + q[3] * x + q[5] * y * z + q[6] * y + q[8] * z)
+    wanted = 0.5 * (size[u] + size[v])
+    length = (dx * dx + dy * dy + dz * dz) / (wanted * wanted)
+    return length * noise[u] + max(0.0, error) / (tolerance * tolerance)
+
+
+@compiled()
+def _normal(p, a, b, c):  # type: ignore[no-untyped-def]
+    ux, uy, uz = p[b, 0] - p[a, 0], p[b, 1] - p[a, 1], p[b, 2] - p[a, 2]
+    vx, vy, vz = p[c, 0] - p[a, 0], p[c, 1] - p[a, 1], p[c, 2] - p[a, 2]
+    return uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
+
+
+@compiled()
+def _quality(p, a, b, c):  # type: ignore[no-untyped-def]
+    """4 sqrt(3) area / sum of squared edges: 1 for an equilateral triangle, 0 for a degenerate one."""
+    nx, ny, nz = _normal(p, a, b, c)
+    total = 0.0
+    for k in range(3):
+        total += (p[a, k] - p[b, k]) ** 2 + (p[b, k] - p[c, k]) ** 2 + (p[c, k] - p[a, k]) ** 2
+    return 2.0 * math.sqrt(3.0) * math.sqrt(nx * nx + ny * ny + nz * nz) / max(total, 1e-300)
+
+
+@compiled()
+def _ring(faces, around, counts, u, out):  # type: ignore[no-untyped-def]
+    """Neighbours of u into `out`; returns how many."""
+    n = 0
+    for k in range(counts[u]):
+        f = around[u, k]
+        for c in range(3):
+            w = faces[f, c]
+            if w == u:
+                continue
+            known = False
+            for i in range(n):
+                if out[i] == w:
+                    known = True
+                    break
+            if not known and n < len(out):
+                out[n] = w
+                n += 1
+    return n
+
+
+@compiled()
+def _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
+    nu = _ring(faces, around, counts, u, ring_u)
+    nv = _ring(faces, around, counts, v, ring_v)
+    common = 0
+    for i in range(nu):
+        for j in range(nv):
+            if ring_u[i] == ring_v[j]:
+                common += 1
+                if counts[ring_u[i]] <= 4 - (1 - strict):
+                    return False
+    # link condition: otherwise two sheets would be glued together
+    if common != 2 or nu + nv - 4 > (9 if strict else 14) or nu + nv - 4 < 4 - (1 - strict):
+        return False
+    floor = 0.35 if strict else 0.05
+    limit = 2.0 if strict else 4.0
+    for k in range(counts[u]):
+        f = around[u, k]
+        a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
+        if v in (a, b, c):
+            continue
+        ox, oy, oz = _normal(p, a, b, c)
+        before = _quality(p, a, b, c)
+        if a == u:
+            a = v
+        elif b == u:
+            b = v
+        else:
+            c = v
+        nx, ny, nz = _normal(p, a, b, c)
+        dot = nx * ox + ny * oy + nz * oz
+        if dot <= (0.5 if strict else 0.2) * math.sqrt((nx * nx + ny * ny + nz * nz) * (ox * ox + oy * oy + oz * oz)):
+            return False
+        if _quality(p, a, b, c) < min(floor, before):
+            return False
+    for i in range(nu):
+        w = ring_u[i]
+        distance = 0.0
+        for k in range(3):
+            distance += (p[w, k] - p[v, k]) ** 2
+        if math.sqrt(distance) > limit * 0.5 * (size[v] + size[w]):
+            return False
+    return True
+
+
+@compiled()
+def _collapse(p, given, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
+    n, m = len(p), len(given)
+    faces = given.copy()
+    live_face = np.ones(m, np.bool_)
+    alive = np.ones(n, np.bool_)
+    around = np.full((n, most), -1, np.int32)
+    counts = np.zeros(n, np.int32)
+    quadric = np.zeros((n, 10))
+    for f in range(m):
+        nx, ny, nz = _normal(p, faces[f, 0], faces[f, 1], faces[f, 2])
+        norm = math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-300
+        plane = (nx / norm, ny / norm, nz / norm)
+        d = -(plane[0] * p[faces[f, 0], 0] + plane[1] * p[faces[f, 0], 1] + plane[2] * p[faces[f, 0], 2])
+        row = np.array([plane[0], plane[1], plane[2], d])
+        for c in range(3):
+            v = faces[f, c]
+            around[v, counts[v]] = f
+            counts[v] += 1
+            at = 0
+            for i in range(4):
+                for j in range(i, 4):
+                    quadric[v, at] += row[i] * row[j] / 3.0
+                    at += 1
+    version = np.zeros(n, np.int64)
+    ring_u, ring_v = np.empty(2 * most, np.int32), np.empty(2 * most, np.int32)
+    left = n
+    # a second and third pass take what the strict rules refused
+    for attempt in range(4):
+        strict = 1 if attempt < 2 else 0
+        heap = [(0.0, np.int64(0), np.int64(0), np.int64(-1), np.int64(-1))]
+        for f in range(m):
+            if not live_face[f]:
+                continue
+            for c in range(3):
+                u, v = faces[f, c], faces[f, (c + 1) % 3]
+                cost = _cost(p, quadric, size, noise, tolerance, u, v)
+                heapq.heappush(heap, (cost, np.int64(u), np.int64(v), version[u], version[v]))
+                cost = _cost(p, quadric, size, noise, tolerance, v, u)
+                heapq.heappush(heap, (cost, np.int64(v), np.int64(u), version[v], version[u]))
+        while left > count and len(heap) > 0:
+            _, u, v, version_u, version_v = heapq.heappop(heap)
+            if version_u != version[u] or version_v != version[v] or not alive[u] or not alive[v]:
+                continue
+            if counts[u] + counts[v] >= most:
+                continue
+            if not _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):
+                continue
+            for k in range(counts[u]):
+                f = around[u, k]
+                if faces[f, 0] == v or faces[f, 1] == v or faces[f, 2] == v:
+                    live_face[f] = False
+                    for c in range(3):
+                        w = faces[f, c]
+                        if w == u:
+                            continue
+                        for i in range(counts[w]):
+                            if around[w, i] == f:
+                                around[w, i] = around[w, counts[w] - 1]
+                                counts[w] -= 1
+                                break
+                else:
+                    for c in range(3):
+                        if faces[f, c] == u:
+                            faces[f, c] = v
+                    around[v, counts[v]] = f
+                    counts[v] += 1
+            alive[u] = False
+            counts[u] = 0
+            left -= 1
+            version[u] += 1
+            version[v] += 1
+            quadric[v] += quadric[u]
+            nv = _ring(faces, around, counts, v, ring_v)
+            for i in range(nv):
+                w = np.int64(ring_v[i])
+                cost = _cost(p, quadric, size, noise, tolerance, v, w)
+                heapq.heappush(heap, (cost, v, w, version[v], version[w]))
+                cost = _cost(p, quadric, size, noise, tolerance, w, v)
+                heapq.heappush(heap, (cost, w, v, version[w], version[v]))
+        if left <= count:
+            break
+    return alive, faces[live_face], left
+
+
+def _flip(points: NDArray[np.float64], faces: NDArray[np.int32], passes: int = 6) -> NDArray[np.int32]:
+    """Flip edges whose opposite angles sum to more than pi, where the surface bends by less than 25 degrees."""
+    triangles = [list(map(int, t)) for t in faces]
+    for _ in range(passes):
+        array = np.array(triangles, np.int32)
+        side = {(t[k], t[(k + 1) % 3]): f for f, t in enumerate(triangles) for k in range(3)}
+        degree = np.bincount(array.ravel(), minlength=len(points))
+        touched: set[int] = set()
+        flips = 0
+        for a, b in _flippable(points, array):
+            f, g = side[(a, b)], side[(b, a)]
+            if f in touched or g in touched:
+                continue
+            c = next(v for v in triangles[f] if v not in (a, b))
+            d = next(v for v in triangles[g] if v not in (a, b))
+            if (c, d) in side or (d, c) in side or min(degree[a], degree[b]) <= 4:
+                continue
+            triangles[f], triangles[g] = [c, a, d], [d, b, c]
+            side[(c, d)] = side[(d, c)] = -1  # taken: no other flip of this pass may make the same edge
+            degree[[a, b]] -= 1
+            degree[[c, d]] += 1
+            touched.update((f, g))
+            flips += 1
+        if not flips:
+            break
+    return np.array(triangles, np.int32)
+
+
+def _flippable(points: NDArray[np.float64], faces: NDArray[np.int32]) -> list[tuple[int, int]]:
+    """Edges worth flipping as (start, end), worst first."""
+    corner = points[faces]
+    normal = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-300)
+    start = faces.ravel().astype(np.int64)
+    end = faces[:, [1, 2, 0]].ravel().astype(np.int64)
+    tip = faces[:, [2, 0, 1]].ravel().astype(np.int64)
+    face = np.repeat(np.arange(len(faces)), 3)
+    p, q = points[start] - points[tip], points[end] - points[tip]
+    angle = np.arctan2(np.linalg.norm(np.cross(p, q), axis=1), np.einsum("ij,ij->i", p, q))
+    order = np.lexsort((start > end, np.maximum(start, end), np.minimum(start, end)))
+    one, two = order[::2], order[1::2]  # closed and manifold: both directions of every edge, side by side
+    bend = np.einsum("ij,ij->i", normal[face[one]], normal[face[two]])
+    excess = angle[one] + angle[two] - np.pi
+    # where the angles exceed pi the quadrilateral is convex, so the two new triangles cannot fold over
+    worth = np.flatnonzero((excess > 0.05) & (bend > np.cos(np.radians(25))))
+    worth = worth[np.argsort(-excess[worth], kind="stable")]
+    return [(int(start[one[i]]), int(end[one[i]])) for i in worth]

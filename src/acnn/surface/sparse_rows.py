@@ -1,0 +1,269 @@
+"""Sparse kernel rows in one compressed list: clipping, truncation to the largest entries, rounding to float16."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+from numpy.typing import NDArray
+
+from acnn.compilation import compiled
+from acnn.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """Kernel rows, ordered by angle, then scale, then vertex.
+
+    Attributes
+    ----------
+    start : (angles * scales * rows + 1,) int64 array
+    vertices : (entries,) int32 array
+        Ascending within a row.
+    values : (entries,) float32 array
+    mass_kept : (angles, scales) array
+        Mean over rows of sum |kept| / sum |all|.
+    """
+
+    start: NDArray[np.int64]
+    vertices: IntArray
+    values: NDArray[np.float32]
+    mass_kept: FloatArray
+
+    def dense(self, n: int, first: int, count: int) -> FloatArray:
+        """(count, n) rows first, first + 1, ..."""
+        rows = np.zeros((count, n))
+        begin, end = self.start[first], self.start[first + count]
+        lengths = np.diff(self.start[first : first + count + 1])
+        rows[np.repeat(np.arange(count), lengths), self.vertices[begin:end]] = self.values[begin:end]
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Rows at some vertices, as one job computed them.
+
+    Attributes
+    ----------
+    targets : (r,) array
+        Positions of the rows among those wanted.
+    begins, counts : (angles, scales, r) array
+        Where each row stands below, and its length.
+    totals : (angles, scales, r) array
+        Sum |row| before clipping.
+    vertices, values : array
+        The entries.
+    """
+
+    targets: IntArray
+    begins: IntArray
+    counts: IntArray
+    totals: FloatArray
+    vertices: IntArray
+    values: FloatArray
+
+
+def join(pieces: list[Piece], rows: int) -> SparseRows:
+    """Put pieces that together hold `rows` rows in order. Empties the list, so that memory is freed along the way."""
+    angles, scales = pieces[0].counts.shape[:2]
+    lengths = np.zeros((angles, scales, rows), dtype=np.int64)
+    kept = np.zeros((angles, scales))
+    for piece in pieces:
+        lengths[:, :, piece.targets] = piece.counts
+    start = np.concatenate([[0], np.cumsum(lengths.ravel())])
+    vertices, values = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.float32)
+    writes = start[:-1].reshape(lengths.shape)
+    while pieces:
+        piece = pieces.pop()
+        held = _copy_rows(
+            piece.begins.ravel(),
+            writes[:, :, piece.targets].ravel(),
+            piece.counts.ravel(),
+            piece.vertices,
+            piece.values,
+            vertices,
+            values,
+        )
+        kept += (held.reshape(piece.totals.shape) / np.maximum(piece.totals, 1e-300)).sum(axis=2)
+    return SparseRows(start, vertices, values, kept / rows)
+
+
+@compiled(nogil=True)
+def _copy_rows(
+    reads: IntArray,
+    writes: IntArray,
+    counts: IntArray,
+    at: IntArray,
+    value: FloatArray,
+    vertices: IntArray,
+    values: FloatArray,
+) -> FloatArray:
+    """Copy rows from where they stand to where they belong; returns sum |row| of each."""
+    held = np.zeros(len(counts))
+    for row in range(len(counts)):
+        read, write = reads[row], writes[row]
+        for k in range(counts[row]):
+            vertices[write + k] = at[read + k]
+            values[write + k] = value[read + k]
+            held[row] += abs(value[read + k])
+    return held
+
+
+@compiled(nogil=True)
+def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
+    """The fewest largest entries of each row of a dense block (r, n) that hold a share `keep` of its sum |row|.
+
+    Returns
+    -------
+    tuple[array, array, array, array, array]
+        Begins and counts (r,), totals (r,), and the entries' vertices and values.
+    """
+    rows, n = block.shape
+    begins, counts, totals = np.zeros(rows, np.int64), np.zeros(rows, np.int32), np.zeros(rows)
+    histogram = np.zeros(2048)
+    least = np.full(rows, -1.0)
+    used = 0
+    for r in range(rows):
+        totals[r] = np.abs(block[r]).sum()
+        if keep < 1.0:
+            least[r] = smallest_kept(block[r], keep * totals[r], histogram)
+        begins[r] = used
+        for i in range(n):
+            used += abs(block[r, i]) >= least[r]
+        counts[r] = used - begins[r]
+    vertices, values = np.empty(used, np.int32), np.empty(used, np.float32)
+    used = 0
+    for r in range(rows):
+        for i in range(n):
+            if abs(block[r, i]) >= least[r]:
+                vertices[used] = i
+                values[used] = block[r, i]
+                used += 1
+    return begins, counts, totals, vertices, values
+
+
+@compiled(nogil=True)
+def smallest_kept(sizes: FloatArray, enough: float, histogram: FloatArray) -> float:
+    """The size down to which entries must be kept, largest first, for them to sum to `enough` in absolute value.
+
+    `histogram` (2048,) is a workspace, zero before and after. Its bins are the exponent and three bits of the mantissa
+    of a number in single precision; only the bin where the sum is reached has to be sorted.
+    """
+    for value in sizes:
+        histogram[_bin(abs(value))] += abs(value)
+    held, last = 0.0, 2048
+    while held < enough and last > 0:
+        last -= 1
+        held += histogram[last]
+    held -= histogram[last]
+    histogram[:] = 0.0
+    inner = np.empty(len(sizes))
+    within = 0
+    for value in sizes:
+        inner[within] = abs(value)
+        within += _bin(abs(value)) == last
+    inner = np.sort(inner[:within])
+    smallest = 0.0
+    for k in range(within - 1, -1, -1):
+        smallest = inner[k]
+        held += smallest
+        if held >= enough:
+            break
+    return smallest
+
+
+@intrinsic
+def _bin(typing: Any, size: Any) -> Any:
+    """Leading 11 bits of a non-negative number in single precision, the sign left out."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        single = builder.bitcast(builder.fptrunc(arguments[0], ir.FloatType()), ir.IntType(32))
+        return builder.zext(builder.lshr(single, ir.Constant(ir.IntType(32), 20)), ir.IntType(64))
+
+    return types.int64(types.float64), generate
+
+
+def renormalise_and_round(
+    start: NDArray[np.int64], values: NDArray[np.float32], threads: int | None = None
+) -> NDArray[np.float16]:
+    """Divide each row by its sum and round it to half precision so that it still sums to 1, to about 1e-6.
+
+    Half-precision numbers lie the closer the smaller they are: what rounding leaves over is given first to the largest
+    entry of a row, then to smaller and smaller ones. `values` is overwritten.
+    """
+    edges = np.linspace(0, len(start) - 1, 65).astype(np.int64)
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        list(pool.map(lambda part: _round_rows(start[part[0] : part[1] + 1], values), itertools.pairwise(edges)))
+    return values.astype(np.float16)
+
+
+@compiled(nogil=True)
+def _round_rows(start: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+    for row in range(len(start) - 1):
+        begin, end = start[row], start[row + 1]
+        total = 0.0
+        for k in range(begin, end):
+            total += values[k]
+        rounded, largest = 0.0, 0.0
+        for k in range(begin, end):
+            values[k] = _halved(values[k] / total)
+            rounded += values[k]
+            largest = max(largest, abs(values[k]))
+        for size in (1.0, 2.0**-5, 2.0**-8):
+            left = 1.0 - rounded
+            if abs(left) < 1e-7:
+                break
+            at = begin
+            for k in range(begin, end):
+                if abs(abs(values[k]) - size * largest) < abs(abs(values[at]) - size * largest):
+                    at = k
+            better = _halved(values[at] + left)
+            rounded += better - values[at]
+            values[at] = better
+
+
+@compiled(nogil=True, inline="always")
+def _halved(value: float) -> float:
+    """The nearest number that half precision can hold: eleven bits, or a multiple of 2^-24 below 2^-14."""
+    if abs(value) < 2.0**-14:
+        return np.rint(value * 2.0**24) * 2.0**-24
+    shifted = value * (2.0**42 + 1.0)  # Veltkamp's splitting: of the 53 bits of a double the upper 11 remain
+    return shifted - (shifted - value)
+
+
+def largest_entries(rows: SparseRows, count: int) -> SparseRows:
+    """Rows with at most `count` entries each, those largest in size, in the order in which they were."""
+    before = np.add.reduceat(np.abs(rows.values), rows.start[:-1]) if len(rows.values) else np.zeros(0)
+    length = np.minimum(np.diff(rows.start), count)
+    start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    vertices, values = np.empty(start[-1], np.int32), np.empty(start[-1], np.float32)
+    _copy_largest(rows.start, rows.vertices.astype(np.int32), rows.values, start, vertices, values)
+    after = np.add.reduceat(np.abs(values), start[:-1]) if len(values) else np.zeros(0)
+    share = (after / before).reshape(*rows.mass_kept.shape, -1).mean(axis=2)
+    return SparseRows(start, vertices, values, rows.mass_kept * share)
+
+
+@compiled(nogil=True)
+def _copy_largest(
+    start: NDArray[np.int64],
+    vertices: NDArray[np.int32],
+    values: NDArray[np.float32],
+    new_start: NDArray[np.int64],
+    new_vertices: NDArray[np.int32],
+    new_values: NDArray[np.float32],
+) -> None:
+    for row in range(len(start) - 1):
+        begin, to = start[row], new_start[row]
+        count = new_start[row + 1] - to
+        order = np.argsort(-np.abs(values[begin : start[row + 1]]))[:count]
+        order.sort()
+        for k in range(count):
+            new_vertices[to + k] = vertices[begin + order[k]]
+            new_values[to + k] = values[begin + order[k]]

@@ -1,0 +1,152 @@
+"""What all web pages share: one self-contained HTML file each, with arrays packed as short base64 text."""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.errors import InputError
+from acnn.files import write_whole
+from acnn.types import FloatArray
+from acnn.viewer.colors import value_colors
+
+STYLES = ("page.css", "stage.css")
+SCRIPTS = ("elements.js", "arrays.js", "colors.js", "geometry.js", "mesh_view.js", "stage.js")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What one kind of page adds to the parts that all share; names are of files in `page/`.
+
+    Attributes
+    ----------
+    body : str
+        The template of the page's body, with `{{ stage }}` where the 3D stage goes.
+    styles, scripts : tuple[str, ...]
+        After the shared ones.
+    stage : dict[str, str]
+        Texts of `stage.html`: `label` of the 3D view; `left` and `right`, ids of its cells; `all`, a word for the
+        shapes that turn together; `keys`, a sentence part about further keys; `range` and `below`, further elements.
+    """
+
+    body: str
+    styles: tuple[str, ...]
+    scripts: tuple[str, ...]
+    stage: dict[str, str]
+
+
+def page_html(page: Page, title: str, content: dict[str, Any]) -> str:
+    """The page as text: template, style, scripts and content joined.
+
+    Parameters
+    ----------
+    content : dict[str, Any]
+        What the page's scripts get as `data`; JSON without NaN.
+    """
+    data = json.dumps(content, allow_nan=False, separators=(",", ":"))
+    parts = {
+        "title": html.escape(title),
+        "generator": _generator(page),
+        "style": _joined((*STYLES, *page.styles)),
+        "body": _filled(page.body, {"stage": _filled("stage.html", page.stage)}),
+        # In a script element "</" and "<!" could end or comment out the data; inside JSON strings "<" may be escaped.
+        "data": data.replace("<", "\\u003c"),
+        "script": _joined((*SCRIPTS, *page.scripts)),
+    }
+    return _filled("shell.html", parts)
+
+
+def is_page(page: Page, path: Path) -> bool:
+    """Whether a file is a page of this kind."""
+    try:
+        with path.open("rb") as stream:
+            return f'<meta name="generator" content="{_generator(page)}">'.encode() in stream.read(4096)
+    except OSError:
+        return False
+
+
+def write_page(text: str, out: Path) -> Path:
+    """Write a page and return its file. Raises InputError where it cannot be written."""
+    if not out.parent.is_dir():
+        raise InputError(f"{out}: the folder {out.parent} does not exist. Make it first.")
+    write_whole(out, text.encode())
+    return out
+
+
+def scale_stops(scale: str, count: int = 33) -> list[list[int]]:
+    """Colours at equal steps along a scale of `value_colors`, 0..255."""
+    rows = np.rint(255 * value_colors(np.linspace(0, 1, count), scale, 0.0, 1.0)).astype(int)
+    return [[int(c) for c in row] for row in rows]
+
+
+CONFIDENCE_STOPS = scale_stops("depth")[::-1]
+"""Dark is doubtful."""
+
+
+def _generator(page: Page) -> str:
+    return f"acnn {Path(page.body).stem}"
+
+
+def _filled(template: str, parts: dict[str, str]) -> str:
+    """A template with `{{ name }}` replaced by the part of that name."""
+    first, *pieces = _text(template).split("{{")
+    filled = [first]
+    for piece in pieces:
+        name, _, rest = piece.partition("}}")
+        filled += [parts[name.strip()], rest]
+    return "".join(filled)
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    return "\n".join(_text(name) for name in names)
+
+
+def _text(name: str) -> str:
+    return (resources.files("acnn.viewer") / "page" / name).read_text(encoding="utf-8")
+
+
+NONE16 = 65535
+"""Stands for 'unknown' among 16-bit numbers; among 32-bit ones it is 2^32 - 1."""
+
+
+def packed(values: NDArray[Any]) -> dict[str, str]:
+    """Whole numbers of 8, 16 or 32 bits as `{type, data}`."""
+    array = np.ascontiguousarray(values)
+    kinds = {"u1": "u1", "u2": "<u2", "u4": "<u4"}
+    name = f"{array.dtype.kind}{array.dtype.itemsize}"
+    return {"type": name, "data": base64.b64encode(array.astype(kinds[name]).tobytes()).decode("ascii")}
+
+
+def packed_indices(values: NDArray[Any], count: int) -> dict[str, str]:
+    """Numbers in 0..count-1, -1 for unknown, in the fewest bits."""
+    small = count < NONE16
+    kind, none = (np.uint16, NONE16) if small else (np.uint32, 2**32 - 1)
+    array = np.asarray(values).ravel()
+    return packed(np.where(array < 0, none, array).astype(kind))
+
+
+def packed_values(values: FloatArray, largest: float | None = None) -> dict[str, Any]:
+    """Numbers from 0 to `largest` (None: their own largest) in 16 bits, with `scale` to multiply by; NaN is unknown."""
+    array = np.asarray(values, float)
+    known = np.isfinite(array)
+    top = largest if largest is not None else float(array[known].max(initial=0.0))
+    scale = max(top, 1e-12) / (NONE16 - 1)
+    steps = np.rint(np.clip(np.where(known, array, 0.0) / scale, 0, NONE16 - 1))
+    return packed(np.where(known, steps, NONE16).astype(np.uint16)) | {"scale": scale}
+
+
+def packed_places(vertices: FloatArray) -> dict[str, Any]:
+    """Points in 16 bits a coordinate: `{vertices, low, step}`, a coordinate is low + step * number."""
+    points = np.asarray(vertices, float)
+    low = points.min(axis=0)
+    step = max(float(np.ptp(points, axis=0).max()), 1e-300) / 65535
+    numbers = np.rint((points - low) / step).astype(np.uint16)
+    return {"vertices": packed(numbers), "low": [float(x) for x in low], "step": step}

@@ -1,0 +1,303 @@
+"""Two shapes matched to each other: through the network of the package, or by descriptors where it does not fit."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from analytic import bumpy, cylinder, grid, permuted, sphere
+from scipy.stats import spearmanr
+
+import acnn.runs.match
+import acnn.training.prepared
+from acnn.cli import main
+from acnn.datasets import builtin_humans, open_dataset
+from acnn.datasets.parts import cut_part
+from acnn.errors import InputError
+from acnn.methods.run import MODELS, open_run, shipped_models
+from acnn.runs.cost import match_cost
+from acnn.runs.match import PairMatch, match_pair, match_shape
+from acnn.shapes import Mesh, PointCloud, load, save
+from acnn.surface import surface_of, vertex_normals
+from acnn.surface.simplify import remesh
+from acnn.training.prepare import prepare
+
+
+@pytest.fixture(scope="module", autouse=True)
+def cache(tmp_path_factory):
+    """A cache for all tests of this file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACNN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+def mean_error_x100(matched, truth, mesh):
+    """Straight distance from the truth over sqrt(area): a lower bound of the geodesic error, near it where small."""
+    area = 0.5 * np.linalg.norm(
+        np.cross(*(mesh.vertices[mesh.faces[:, k]] - mesh.vertices[mesh.faces[:, 0]] for k in (1, 2))), axis=1
+    )
+    return 100 * np.linalg.norm(mesh.vertices[matched] - truth, axis=1).mean() / np.sqrt(area.sum())
+
+
+def test_the_package_holds_a_network_of_people_that_is_small():
+    assert shipped_models() == ["humans"]
+    assert sum(file.stat().st_size for file in (MODELS / "humans").iterdir()) < 10e6
+    run = open_run("humans")
+    assert run.shipped
+    assert run.facts["data"] == "people"
+
+
+def test_a_name_that_is_neither_a_folder_nor_in_the_package_is_told():
+    with pytest.raises(InputError, match="humans"):
+        open_run("horses")
+
+
+def test_two_people_never_seen_in_triangulations_of_their_own_are_matched_through_the_network():
+    humans = builtin_humans()
+    first, second = humans.mesh(130), humans.mesh(150)
+    a, b = remesh(first, vertices=1800, seed=1), remesh(second, vertices=2300, density=0.5, seed=2)
+    found = match_pair(a.mesh, b.mesh)
+    assert found.facts["route"] == "network"
+    # A's vertices lie in triangles that the second person has, too: their places there are the truth.
+    truth = np.einsum("nk,nkd->nd", a.truth.weights, second.vertices[first.faces[a.truth.faces]])
+    assert mean_error_x100(found.a_to_b, truth, b.mesh) < 5
+    assert found.places.faces.shape == (len(a.mesh.vertices),)
+    assert found.verdict == found.facts["verdict"] == "good"
+    assert found.judgement.reasons == found.judgement.advice == ()
+    # where the map is off, the confidence is lower: that of the network before refinement hardly said so
+    off = np.linalg.norm(b.mesh.vertices[found.a_to_b] - truth, axis=1)
+    assert spearmanr(found.confidence, -off)[0] > 0.4
+
+
+def rod(around=8, along=30):
+    """A thin rod, like nothing that was ever seen."""
+    mesh = cylinder(around, along)
+    return Mesh(mesh.vertices * [0.02, 0.02, 1 / np.ptp(mesh.vertices[:, 2])], mesh.faces)
+
+
+def far_outlier():
+    """A cloud of an ellipsoid, and a point far away."""
+    points = np.random.default_rng(0).normal(size=(500, 3))
+    points *= np.array([1.0, 0.7, 0.5]) / np.linalg.norm(points, axis=1, keepdims=True)
+    return PointCloud(np.vstack([points, [[1e4, 0, 0]]]))
+
+
+def needles():
+    """A mesh of needles."""
+    return Mesh(sphere(3).vertices * [1.0, 0.01, 0.01], sphere(3).faces)
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [(rod, lambda: builtin_humans().mesh(130)), (needles, needles), (far_outlier, far_outlier)],
+    ids=["rod to a human", "needles", "far outlier"],
+)
+def test_nonsense_is_called_failed(a, b, tmp_path, capsys):
+    save(a(), tmp_path / "one.ply")
+    save(b(), tmp_path / "two.ply")
+    asked = ["match", str(tmp_path / "one.ply"), str(tmp_path / "two.ply"), "--out", str(tmp_path / "r"), "--json"]
+    assert main(asked) == 0
+    said = capsys.readouterr()
+    facts = json.loads(said.out)
+    assert facts["verdict"] == "failed"
+    assert any("The map collapses" in notice for notice in facts["notices"])
+    assert said.err.splitlines()[-1].startswith("verdict: failed.")
+    assert (tmp_path / "r" / "a_to_b.txt").exists()
+
+
+def test_a_good_map_of_an_unsure_network_is_good_and_no_advice_repeats_what_was_tried():
+    humans = builtin_humans()
+    coarse = remesh(humans.mesh(138), vertices=500, seed=1).mesh
+    found = match_pair(humans.mesh(151), coarse)
+    assert min(found.facts["network_confidence"].values()) < 0.5
+    assert "descriptors do not keep lengths better" in found.facts["why"]  # so that they were tried
+    assert mean_error_x100(found.a_to_b, humans.mesh(138).vertices, coarse) < 5
+    assert found.verdict == "good"
+    assert not any("--model none" in text for text in found.judgement.advice)
+
+
+def test_a_full_shape_matched_to_a_part_is_told_to_go_the_other_way(tmp_path, capsys):
+    humans = builtin_humans()
+    part, _ = cut_part(humans.mesh(134), "cuts", 0.4, seed=1)
+    save(humans.mesh(134), tmp_path / "full.ply")
+    save(part, tmp_path / "part.ply")
+    asked = ["match", str(tmp_path / "full.ply"), str(tmp_path / "part.ply"), "--out", str(tmp_path / "r"), "--json"]
+    assert main(asked) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["verdict"] == "doubtful"
+    assert "B looks like a part of A: match B to A." in facts["notices"]
+
+
+def test_what_preparing_or_an_earlier_match_computed_is_not_computed_again(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    run, humans = open_run("humans"), builtin_humans()
+    a, b = (remesh(humans.mesh(k), vertices=900, seed=k).mesh for k in (130, 150))
+    (tmp_path / "shapes").mkdir()
+    save(a, tmp_path / "shapes" / "a.ply")
+    a = load(tmp_path / "shapes" / "a.ply")
+    prepare(open_dataset(tmp_path / "shapes"), run.config.descriptors, run.config.patches)
+    built = []
+
+    def counted(function):
+        return lambda *given, **named: built.append(function) or function(*given, **named)
+
+    for module in (acnn.training.prepared, acnn.runs.match):
+        for name in {"build_patches", "describe_surface"} & set(vars(module)):
+            monkeypatch.setattr(module, name, counted(getattr(module, name)))
+    match_pair(a, b, run, refinement="none")
+    assert len(built) == 2  # the operator and the descriptors of b
+    match_pair(b, a, run, refinement="none")
+    match_shape(b, run, refinement="none")
+    assert len(built) == 2
+
+
+def test_a_shape_that_is_no_person_goes_by_descriptors_and_says_so(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    ball = _bumpy_ball(rng)
+    other, place = permuted(ball, 3)
+    save(ball, tmp_path / "a.ply")
+    save(other, tmp_path / "b.ply")
+    arguments = ["match", str(tmp_path / "a.ply"), str(tmp_path / "b.ply"), "--out", str(tmp_path / "r"), "--json"]
+    assert main(arguments) == 0
+    said = capsys.readouterr()
+    facts = json.loads(said.out)
+    assert facts["route"] == "descriptors"
+    assert any("humans" in notice for notice in facts["notices"])
+    assert "notice:" in said.err
+    assert (np.loadtxt(tmp_path / "r" / "a_to_b.txt", dtype=int) == place).mean() > 0.9
+
+
+def test_descriptors_alone_on_request(tmp_path, capsys):
+    mesh = _bumpy_ball(np.random.default_rng(1))
+    save(mesh, tmp_path / "a.ply")
+    arguments = ["match", str(tmp_path / "a.ply"), "--model", "none", "--out", str(tmp_path / "r")]
+    assert main(arguments) == 2
+    assert "second shape" in capsys.readouterr().err
+    found = match_pair(mesh, mesh, None)
+    assert found.facts["route"] == "descriptors"
+    assert found.through is None
+
+
+def test_descriptors_are_refined_as_asked_for(tmp_path, capsys):
+    save(bumpy(2), tmp_path / "a.ply")
+    arguments = ["match", str(tmp_path / "a.ply"), str(tmp_path / "a.ply"), "--model", "none", "--json"]
+    for method in ("none", "zoomout"):
+        assert main([*arguments, "--refine", method, "--out", str(tmp_path / method)]) == 0
+        assert json.loads(capsys.readouterr().out)["refinement"]["method"] == method
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Two small files, and no matching at all."""
+    save(bumpy(1), tmp_path / "a.ply")
+    save(PointCloud(bumpy(1).vertices), tmp_path / "cloud.ply")
+    monkeypatch.setattr("acnn.runs.match_files.match_pair", None)
+    return tmp_path
+
+
+def test_a_result_that_cannot_be_written_is_told_before_the_work(small, capsys):
+    taken = small / "taken"
+    taken.write_text("a file")
+    arguments = ["match", str(small / "a.ply"), str(small / "a.ply"), "--model", "none", "--out", str(taken)]
+    assert main(arguments) == 2
+    assert str(taken) in capsys.readouterr().err
+    assert taken.read_text() == "a file"
+
+
+def test_an_interrupted_match_leaves_no_folder(small, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("acnn.runs.match_files.match_pair", interrupt)
+    arguments = ["match", str(small / "a.ply"), str(small / "a.ply"), "--model", "none"]
+    assert main([*arguments, "--out", str(small / "new" / "r")]) == 130
+    assert not (small / "new").exists()
+
+
+def test_places_in_triangles_of_a_cloud_are_refused_before_the_work(small, capsys):
+    arguments = ["match", str(small / "a.ply"), str(small / "cloud.ply"), "--model", "none", "--barycentric"]
+    assert main([*arguments, "--out", str(small / "r")]) == 2
+    assert "cloud" in capsys.readouterr().err
+    a, b = surface_of(bumpy(1)), surface_of(PointCloud(bumpy(1).vertices))
+    n = len(a.vertices)
+    with pytest.raises(InputError, match="cloud"):
+        _ = PairMatch(a, b, np.arange(n, dtype=np.int32), np.ones(n), None, {}, None).places
+
+
+def test_large_shapes_are_announced_before_the_work(tmp_path, monkeypatch, capsys):
+    class Begun(Exception):
+        """The work has begun."""
+
+    def begin(*shapes, **options):
+        raise Begun
+
+    monkeypatch.setattr("acnn.runs.match_files.match_pair", begin)
+    monkeypatch.setenv("ACNN_DEBUG", "1")
+    save(grid(160), tmp_path / "large.ply")
+    save(bumpy(1), tmp_path / "small.ply")
+    for name, said in (("large.ply", True), ("small.ply", False)):
+        asked = ["match", str(tmp_path / name), str(tmp_path / "small.ply"), "--out", str(tmp_path / "r")]
+        with pytest.raises(Begun):
+            main([*asked, "--model", "none"])
+        words = capsys.readouterr().err
+        assert ("roughly 4 minutes of processor time (25,600 and 42 vertices)" in words) == said
+        assert ("Simplify the large one" in words) == said
+
+
+def test_time_and_memory_grow_with_the_square_and_are_told_where_they_are_large():
+    assert match_cost([2500, 2500]).text() == ""
+    large = match_cost([100_000, 2500])
+    assert large.seconds == pytest.approx(100 * match_cost([10_000]).seconds, rel=0.1)
+    assert "roughly 67 minutes" in large.text()
+    assert "48 GB of memory, of which there are 16" in large.text(memory=16.0)
+    assert "memory" not in large.text(memory=256.0)
+    assert "Simplify" not in match_cost([15_000, 2500]).text()
+
+
+def test_a_cache_that_cannot_be_used_is_named(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(InputError, match=r"file/cache.*ACNN_CACHE"):
+        match_shape(bumpy(1), open_run("humans"), refinement="none")
+
+
+def test_a_cloud_of_a_file_is_matched_and_colored(tmp_path):
+    mesh = _bumpy_ball(np.random.default_rng(2))
+    save(mesh, tmp_path / "mesh.ply")
+    np.savetxt(tmp_path / "cloud.xyz", mesh.vertices)
+    arguments = ["match", str(tmp_path / "cloud.xyz"), str(tmp_path / "mesh.ply"), "--model", "none"]
+    assert main([*arguments, "--out", str(tmp_path / "r")]) == 0
+    matched = np.loadtxt(tmp_path / "r" / "a_to_b.txt", dtype=int)
+    apart = np.linalg.norm(mesh.vertices[matched] - mesh.vertices, axis=1)
+    assert np.median(apart) < 0.1
+    assert (tmp_path / "r" / "a_colored.ply").exists()
+    assert not (tmp_path / "r" / "a_colored.glb").exists()
+
+
+def test_one_shape_is_matched_to_the_reference_of_the_package():
+    mesh = builtin_humans().mesh(137)
+    run = open_run("humans")
+    cloud = PointCloud(mesh.vertices, vertex_normals(mesh.vertices, mesh.faces))
+    maps = [match_shape(shape, run).query_to_reference for shape in (mesh, cloud)]
+    apart = np.linalg.norm(run.reference.vertices[maps[0]] - run.reference.vertices[maps[1]], axis=1)
+    assert np.median(apart) < 0.1 * np.ptp(run.reference.vertices, axis=0).max()
+
+
+def test_a_network_that_goes_by_a_triangulation_refuses_another():
+    run = open_run("humans")
+    going_by = replace(run, config=run.config.with_changes({"kinds": ("shot", "rings")}))
+    other = remesh(builtin_humans().mesh(137), vertices=1800, seed=1).mesh
+    with pytest.raises(InputError, match=r"triangulation of its reference, .* 1800 .*best-remeshed"):
+        match_shape(other, going_by)
+
+
+def _bumpy_ball(rng):
+    """A closed surface that is like no person."""
+    import trimesh
+
+    ball = trimesh.creation.icosphere(subdivisions=3)
+    heights = np.ones(len(ball.vertices))
+    for centre in rng.normal(size=(6, 3)):
+        centre /= np.linalg.norm(centre)
+        heights += rng.uniform(0.2, 0.8) * np.exp(-8 * (1 - ball.vertices @ centre))
+    return Mesh(np.asarray(ball.vertices) * heights[:, None], np.asarray(ball.faces))
