@@ -24,8 +24,9 @@ from acnn.cli.app import settings_of
 from acnn.correspondence import soft_map_from_features
 from acnn.descriptors.settings import describe_surface
 from acnn.methods.run import open_run
-from acnn.network import AcnnModel, Patches
-from acnn.network.layers import apply_layers, takes_patches
+from acnn.network import ShapeNetwork, Patches
+from acnn.network.layers import apply_layers
+from acnn.network.operators import Operators
 from acnn.patches.anisotropic import build_patches
 from acnn.shapes import load
 from acnn.surface import surface_of
@@ -56,7 +57,7 @@ def main() -> None:
     model = (
         run.model
         if run
-        else AcnnModel(
+        else ShapeNetwork(
             config.train.architecture,
             f.shape[1],
             n,
@@ -84,22 +85,22 @@ def main() -> None:
 
 
 def layer_times(
-    model: AcnnModel, f: torch.Tensor, patches: Patches, rows: torch.Tensor, repeat: int
+    model: ShapeNetwork, f: torch.Tensor, patches: Patches, rows: torch.Tensor, repeat: int
 ) -> list[dict[str, Any]]:
     """Time of every layer, forward and backward, of the output layer with the loss, and of the optimiser."""
     model.train()
     x = (f - model.input_mean) / model.input_std
-    last = max((i for i, layer in enumerate(model.layers) if takes_patches(layer)), default=-1)
+    last = max((i for i, layer in enumerate(model.layers) if layer.uses), default=-1)
     parts = []
     for i, (layer, spec) in enumerate(zip(model.layers, model.architecture.layers, strict=True)):
         given = x.detach().requires_grad_(i > 0)
 
         def both(layer: torch.nn.Module = layer, given: torch.Tensor = given) -> None:
-            apply_layers([layer], given, patches).sum().backward()
+            apply_layers([layer], given, Operators(patches=patches)).sum().backward()
 
         parts.append({"layer": str(spec), **timed(both, repeat)})
         with torch.no_grad():
-            x = apply_layers([layer], x, patches)
+            x = apply_layers([layer], x, Operators(patches=patches))
             if i == last:
                 x = x.index_select(0, rows)
     hidden = x.detach().requires_grad_()
@@ -113,13 +114,13 @@ def layer_times(
     return parts
 
 
-def step(model: AcnnModel, f: torch.Tensor, patches: Patches, rows: torch.Tensor) -> None:
+def step(model: ShapeNetwork, f: torch.Tensor, patches: Patches, rows: torch.Tensor) -> None:
     """Forward and backward."""
     torch.nn.functional.cross_entropy(model(f, patches, rows), rows).backward()
 
 
 @torch.no_grad()
-def infer(model: AcnnModel, f: torch.Tensor, patches: Patches) -> None:
+def infer(model: ShapeNetwork, f: torch.Tensor, patches: Patches) -> None:
     """The soft correspondence of a shape."""
     soft_map_from_features(model.features(f, patches), model.classifier.weight, model.classifier.bias, 16)
 

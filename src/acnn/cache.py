@@ -19,7 +19,7 @@ from typing import Any, Literal, get_args
 from acnn.errors import InputError
 from acnn.files import write_whole
 
-Kind = Literal["patches", "descriptors", "unit", "remeshed"]
+Kind = Literal["patches", "spectra", "descriptors", "unit", "remeshed"]
 
 DEFAULT_LIMIT = 10.0
 """Gigabytes; the operators of a few hundred shapes of 7,000 vertices."""

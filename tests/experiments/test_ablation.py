@@ -13,7 +13,7 @@ sys.path.insert(0, str(FOLDER))
 
 import ablation  # noqa: E402
 
-from acnn.network import AcnnModel  # noqa: E402
+from acnn.network import ShapeNetwork  # noqa: E402
 from acnn.training.config import RunConfig  # noqa: E402
 
 
@@ -22,7 +22,7 @@ def test_every_row_is_base_with_something_changed(name):
     config = ablation.row_config(name)
     assert (config == ablation.row_config("base")) == (name == "base")
     assert bool(ablation.ROWS[name].words) == (name != "base")
-    AcnnModel(config.train.architecture, 20, 30, config.patches.angles, len(config.patches.scales))
+    ShapeNetwork(config.train.architecture, 20, 30, config.patches.angles, len(config.patches.scales))
 
 
 def test_the_readme_has_the_rows_of_the_json_file():

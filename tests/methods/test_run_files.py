@@ -16,7 +16,7 @@ from acnn.datasets.dataset import Dataset
 from acnn.errors import InputError
 from acnn.files import map_arrays, read_arrays, write_arrays
 from acnn.methods.run import open_run, write_run
-from acnn.network import AcnnModel, Patches, load_model, save_model
+from acnn.network import Patches, ShapeNetwork, load_model, save_model
 from acnn.patches import PatchSettings, build_patches
 from acnn.training.checkpoint import Progress, check_settings, read_checkpoint, write_checkpoint
 from acnn.training.config import RunConfig, read_config
@@ -58,9 +58,9 @@ def outcomes(variants: Iterator[Any], write: Callable[[Any], None], read: Callab
     return messages
 
 
-def small_model() -> AcnnModel:
+def small_model() -> ShapeNetwork:
     torch.manual_seed(0)
-    return AcnnModel("FC4+IC4+BN+FC8+Softmax", 3, N, 2, 2)
+    return ShapeNetwork("FC4+IC4+BN+FC8+Softmax", 3, N, 2, 2)
 
 
 @pytest.fixture
@@ -96,9 +96,9 @@ def test_metadata_of_a_model(folder: Path, monkeypatch: pytest.MonkeyPatch) -> N
     config = model.config
 
     def write(other: Any) -> None:
-        monkeypatch.setattr(AcnnModel, "config", other)
+        monkeypatch.setattr(ShapeNetwork, "config", other)
         save_model(model, path, about)
-        monkeypatch.setattr(AcnnModel, "config", property(lambda model: config))
+        monkeypatch.setattr(ShapeNetwork, "config", property(lambda model: config))
 
     more = outcomes((c for c in (*altered(config), *WRONG) if _writable(c)), write, lambda: load_model(path))
     assert len(more) > 20
@@ -137,7 +137,7 @@ def test_tensors_of_another_type_are_converted_or_refused(folder: Path, monkeypa
     wanted = open_run(folder).model(descriptors, patches)
     for kind, tolerance in ((torch.float64, 1e-6), (torch.float16, 0.05), (torch.bfloat16, 0.3)):
         other = {name: t.to(kind) if t.is_floating_point() else t for name, t in state.items()}
-        monkeypatch.setattr(AcnnModel, "plain_state", lambda model, other=other: other)
+        monkeypatch.setattr(ShapeNetwork, "plain_state", lambda model, other=other: other)
         save_model(model, path, about)
         found = open_run(folder).model(descriptors, patches)
         assert found.dtype == torch.float32
@@ -148,12 +148,12 @@ def test_tensors_of_another_type_are_converted_or_refused(folder: Path, monkeypa
         (state[name][:1], "of shape"),
         (state[name] * torch.nan, "not finite"),
     ]:
-        monkeypatch.setattr(AcnnModel, "plain_state", lambda model, wrong=wrong: state | {name: wrong})
+        monkeypatch.setattr(ShapeNetwork, "plain_state", lambda model, wrong=wrong: state | {name: wrong})
         save_model(model, path, about)
         with pytest.raises(InputError, match=rf"model\.safetensors: 'layers\.1\.weight' .*{words}"):
             open_run(folder)
     for changed, words in (({**state, "more": torch.ones(1)}, "has 'more'"), ({}, "lacks 'classifier")):
-        monkeypatch.setattr(AcnnModel, "plain_state", lambda model, changed=changed: changed)
+        monkeypatch.setattr(ShapeNetwork, "plain_state", lambda model, changed=changed: changed)
         save_model(model, path, about)
         with pytest.raises(InputError, match=rf"model\.safetensors: {words}"):
             open_run(folder)
@@ -240,7 +240,7 @@ def test_metadata_of_a_patch_operator(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def checkpoint(tmp_path: Path) -> tuple[Path, AcnnModel, torch.optim.Optimizer]:
+def checkpoint(tmp_path: Path) -> tuple[Path, ShapeNetwork, torch.optim.Optimizer]:
     model = small_model()
     optimiser = torch.optim.AdamW(model.parameters())
     operator = build_patches(MESH, CONFIG.patches)
@@ -250,7 +250,7 @@ def checkpoint(tmp_path: Path) -> tuple[Path, AcnnModel, torch.optim.Optimizer]:
     return tmp_path / "checkpoint.safetensors", model, optimiser
 
 
-def test_metadata_of_a_checkpoint(checkpoint: tuple[Path, AcnnModel, torch.optim.Optimizer]) -> None:
+def test_metadata_of_a_checkpoint(checkpoint: tuple[Path, ShapeNetwork, torch.optim.Optimizer]) -> None:
     path, model, optimiser = checkpoint
     arrays, header = read_arrays(path)
     about = json.loads(header["checkpoint"])
@@ -272,7 +272,7 @@ def test_metadata_of_a_checkpoint(checkpoint: tuple[Path, AcnnModel, torch.optim
         assert all("checkpoint.safetensors: " in message for message in messages)
 
 
-def test_arrays_of_a_checkpoint(checkpoint: tuple[Path, AcnnModel, torch.optim.Optimizer]) -> None:
+def test_arrays_of_a_checkpoint(checkpoint: tuple[Path, ShapeNetwork, torch.optim.Optimizer]) -> None:
     path, model, optimiser = checkpoint
     arrays, header = read_arrays(path)
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}

@@ -61,7 +61,7 @@ def test_what_is_read() -> None:
         ("RES(IC64+Softmax", "position 10", "may not stand inside RES"),
         ("RES(RES(IC64))+Softmax", "position 5", "may not stand inside RES"),
         ("RES(IC64", "at its end", "never closed"),
-        ("RES(BN)+Softmax", "position 1 ", "FC or IC layer inside"),
+        ("RES(BN)+Softmax", "position 1 ", "needs a layer with channels"),
         ("FC64+Softmax+FC64", "position 13", "nothing may follow"),
         ("FC64 IC64+Softmax", "position 6", "expected '+'"),
         ("FC６４+Softmax", "position 3", "number of output channels"),

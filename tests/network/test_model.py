@@ -13,11 +13,11 @@ from acnn.errors import InputError
 from acnn.network import (
     FC,
     IC,
-    AcnnModel,
     BatchNorm,
     IntrinsicConv,
     Patches,
     Residual,
+    ShapeNetwork,
     load_model,
     reestimate_statistics,
     save_model,
@@ -31,9 +31,9 @@ def patches() -> Patches:
     return Patches.of(random_operator(n=30))
 
 
-def model_of(architecture: str = DEEP, **options: bool) -> AcnnModel:
+def model_of(architecture: str = DEEP, **options: bool) -> ShapeNetwork:
     torch.manual_seed(5)
-    return AcnnModel(architecture, 6, 17, 4, 3, **options)
+    return ShapeNetwork(architecture, 6, 17, 4, 3, **options)
 
 
 def test_layers_stand_where_the_paper_has_them() -> None:
@@ -210,6 +210,6 @@ def test_other_files_are_refused(tmp_path) -> None:
 
 def test_architecture_and_sizes_are_checked() -> None:
     with pytest.raises(InputError, match="position 6"):
-        AcnnModel("FC64+IB64+Softmax", 6, 17, 4, 3)
+        ShapeNetwork("FC64+IB64+Softmax", 6, 17, 4, 3)
     with pytest.raises(InputError, match="at least 1"):
-        AcnnModel("FC64+Softmax", 0, 17, 4, 3)
+        ShapeNetwork("FC64+Softmax", 0, 17, 4, 3)

@@ -4,7 +4,7 @@ import os
 
 import torch
 
-from acnn.network import AcnnModel
+from acnn.network import ShapeNetwork
 from acnn.training.checkpoint import Progress, read_checkpoint, write_checkpoint
 
 
@@ -22,7 +22,7 @@ def test_a_checkpoint_and_its_name_are_on_the_disk_before_it_counts(tmp_path, mo
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", renamed)
-    model = AcnnModel("FC4+Softmax", 3, 5, 2, 1)
+    model = ShapeNetwork("FC4+Softmax", 3, 5, 2, 1)
     optimiser = torch.optim.AdamW(model.parameters())
     path = tmp_path / "checkpoint.safetensors"
     write_checkpoint(path, model, optimiser, Progress(step=3), {})

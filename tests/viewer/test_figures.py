@@ -7,7 +7,7 @@ import pytest
 from analytic import bumpy, rotation, sphere
 
 from acnn.errors import InputError
-from acnn.network import AcnnModel
+from acnn.network import ShapeNetwork
 from acnn.viewer.colors import value_colors
 from acnn.viewer.figure_parts import chequered, color_bar, refined_mesh
 from acnn.viewer.figures import (
@@ -77,7 +77,7 @@ def test_a_filter_points_where_its_kernel_lies():
 
 
 def test_the_strongest_filters_come_first():
-    model = AcnnModel("FC3+RES(IC5)+IC2+Softmax", 4, 10, 2, 2)
+    model = ShapeNetwork("FC3+RES(IC5)+IC2+Softmax", 4, 10, 2, 2)
     filters = first_filters(model)
     assert filters.shape == (2, 2, 3, 5)
     table = np.zeros((2, 2, 3, 5), np.float32)
@@ -86,7 +86,7 @@ def test_the_strongest_filters_come_first():
     assert strongest_input(table, 4) == 2
     assert draw_filters(model, columns=3, rows=2, size=40).ndim == 3
     with pytest.raises(InputError, match="no intrinsic convolution"):
-        first_filters(AcnnModel("FC3+Softmax", 4, 10, 2, 2))
+        first_filters(ShapeNetwork("FC3+Softmax", 4, 10, 2, 2))
 
 
 def report(refined):

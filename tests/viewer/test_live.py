@@ -13,7 +13,7 @@ from browser import Browser
 from acnn.correspondence import SoftMap
 from acnn.datasets import builtin_humans
 from acnn.errors import InputError
-from acnn.network import AcnnModel
+from acnn.network import ShapeNetwork
 from acnn.patches import PatchSettings
 from acnn.runs.match import match_pair
 from acnn.runs.view import collect_view
@@ -44,7 +44,7 @@ def view_data():
         maps = {"network": network, "refined": truth, "truth": truth}
         errors = {"network": (network != truth) * 0.2, "refined": np.zeros(n)}
         shapes.append(ViewShape(f"shape_{k}", mesh, surface_of(mesh), maps, errors, soft, SETTINGS, cache=False))
-    model = AcnnModel("FC4+IC4+Softmax", 3, n, 2, 2)
+    model = ShapeNetwork("FC4+IC4+Softmax", 3, n, 2, 2)
     first = ViewShape("reference", reference, surface_of(reference), {}, {}, None, SETTINGS, cache=False)
     return ViewData("bumps", tuple(shapes), SimpleNamespace(model=model), first)
 

@@ -20,7 +20,7 @@ from acnn.descriptors.valences import same_triangulation
 from acnn.errors import InputError
 from acnn.files import read_arrays, write_arrays, write_whole
 from acnn.input_files import read_json
-from acnn.network.model import AcnnModel, load_model
+from acnn.network.model import ShapeNetwork, load_model
 from acnn.network.patches import Patches
 from acnn.patches.operator import PatchOperator
 from acnn.shapes.mesh import Mesh, Shape
@@ -50,7 +50,7 @@ class Run:
     ----------
     folder : Path
         `model.safetensors`, `reference.safetensors`, `config.toml`, `run.json`, `log.jsonl`, ...
-    model : AcnnModel
+    model : ShapeNetwork
         In evaluation mode.
     config : RunConfig
         The settings it was trained with.
@@ -63,7 +63,7 @@ class Run:
     """
 
     folder: Path
-    model: AcnnModel
+    model: ShapeNetwork
     config: RunConfig
     reference: Mesh
     mirror: IntArray | None

@@ -1,24 +1,44 @@
-"""Network: layers, architectures as strings, models, saving and loading. Loads torch."""
+"""Network: layers, architectures as strings, models, saving and loading. Loads torch when first used."""
 
-from acnn.network.architecture import Architecture, LayerSpec
-from acnn.network.conv import IntrinsicConv
-from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, reestimate_statistics
-from acnn.network.model import AcnnModel, load_model, save_model
-from acnn.network.patches import Patches
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FC",
-    "IC",
-    "AcnnModel",
-    "Architecture",
-    "BatchNorm",
-    "Dropout",
-    "IntrinsicConv",
-    "LayerSpec",
-    "Output",
-    "Patches",
-    "Residual",
-    "load_model",
-    "reestimate_statistics",
-    "save_model",
-]
+if TYPE_CHECKING:
+    from acnn.network.architecture import Architecture, LayerSpec
+    from acnn.network.conv import IntrinsicConv
+    from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, reestimate_statistics
+    from acnn.network.model import ShapeNetwork, load_model, save_model
+    from acnn.network.operators import Operators, Spectrum
+    from acnn.network.patches import Patches
+    from acnn.network.settings import SpectralSettings
+    from acnn.network.spectral import SpectralConv, WindowedConv
+
+_WHERE = {
+    "Architecture": "architecture",
+    "BatchNorm": "layers",
+    "Dropout": "layers",
+    "FC": "layers",
+    "IC": "layers",
+    "IntrinsicConv": "conv",
+    "LayerSpec": "architecture",
+    "Operators": "operators",
+    "Output": "layers",
+    "Patches": "patches",
+    "Residual": "layers",
+    "ShapeNetwork": "model",
+    "SpectralConv": "spectral",
+    "SpectralSettings": "settings",
+    "Spectrum": "operators",
+    "WindowedConv": "spectral",
+    "load_model": "model",
+    "reestimate_statistics": "layers",
+    "save_model": "model",
+}
+
+__all__ = sorted(_WHERE)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'acnn.network' has no attribute {name!r}")
+    return getattr(import_module(f"acnn.network.{_WHERE[name]}"), name)

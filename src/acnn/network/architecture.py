@@ -8,9 +8,14 @@ from typing import Literal, NoReturn
 
 from acnn.errors import InputError
 
-Kind = Literal["FC", "IC", "BN", "DO", "RES"]
+Kind = Literal["FC", "IC", "GC", "SC", "WC", "BN", "DO", "RES"]
+CHANNELS: tuple[Kind, ...] = ("FC", "IC", "GC", "SC", "WC")
+"""Layers that end with a number of channels of their own."""
 
-_KNOWN = "FC<channels>, IC<channels>, BN, DO(<probability>), RES(<layers>), and Softmax at the end"
+_KNOWN = (
+    "FC<channels>, IC<channels>, GC<channels>, SC<channels>, WC<channels>, BN, DO(<probability>), RES(<layers>), and "
+    "Softmax at the end, which only networks that give descriptors leave out"
+)
 
 
 @dataclass(frozen=True)
@@ -20,11 +25,11 @@ class LayerSpec:
     Attributes
     ----------
     kind : Kind
-        FC, IC, BN, DO (dropout) or RES (residual block).
+        FC, IC, GC, SC, WC, BN, DO (dropout) or RES (residual block).
     size : int
-        Output channels of FC and IC.
+        Output channels of FC, IC, GC, SC and WC.
     relu : bool
-        Whether a ReLU follows FC or IC.
+        Whether a ReLU follows them.
     rate : float
         Probability with which DO drops.
     body : tuple[LayerSpec, ...]
@@ -38,7 +43,7 @@ class LayerSpec:
     body: tuple[LayerSpec, ...] = ()
 
     def __str__(self) -> str:
-        if self.kind in ("FC", "IC"):
+        if self.kind in CHANNELS:
             return f"{self.kind}{self.size}" + ("" if self.relu else ":linear")
         if self.kind == "DO":
             return f"DO({self.rate!r})"
@@ -51,11 +56,13 @@ class Architecture:
 
     - `FC64`: fully connected to 64 channels, then ReLU; `FC64:linear` without it
     - `IC64`: intrinsic convolution to 64 channels, then ReLU; `IC64:linear` without it
+    - `GC64`: the same with the maximum over rotations of the filters, as in GCNN on geodesic patches
+    - `SC64`, `WC64`: spectral convolution (SCNN) and windowed Fourier transform (LSCNN), see `acnn.network.spectral`
     - `BN`: batch normalisation of what the layer before gives, after its ReLU
     - `DO(0.5)`: dropout
     - `RES(IC64)`: residual block x + BN(IC64(x)); any layers but RES and Softmax may stand inside
-    - `Softmax`: the output layer, linear from the last channels to the m vertices of the reference. Always the last.
-      The network returns its logits; the loss, or whoever wants probabilities, applies (log-)softmax.
+    - `Softmax`: the output layer, linear from the last channels to the m vertices of the reference, or to the classes
+      of a segmentation. Always the last; without it the last channels are a descriptor. The network returns its logits; the loss, or whoever wants probabilities, applies (log-)softmax.
 
     The network of the authors' program for FAUST is
     `FC64+IC64+BN+IC128+BN+IC256+BN+FC1024:linear+BN+FC512+BN+Softmax`. A linear layer right before BN has no bias: BN
@@ -63,14 +70,28 @@ class Architecture:
     """
 
     layers: tuple[LayerSpec, ...]
+    softmax: bool = True
 
     @classmethod
-    def parse(cls, text: str) -> Architecture:
-        """Read an architecture; case and spaces do not matter. Raises InputError with the position of what is wrong."""
-        return cls(_Parser(text).architecture())
+    def parse(cls, text: str, *, softmax: bool = True) -> Architecture:
+        """Read an architecture; case and spaces do not matter.
+
+        Parameters
+        ----------
+        text : str
+            The architecture.
+        softmax : bool
+            Whether it must end with Softmax, or must not.
+
+        Raises
+        ------
+        InputError
+            With the position of what is wrong.
+        """
+        return _Parser(text).architecture(softmax)
 
     def __str__(self) -> str:
-        return "+".join([*map(str, self.layers), "Softmax"])
+        return "+".join([*map(str, self.layers), *(["Softmax"] if self.softmax else [])])
 
 
 class _Parser:
@@ -80,24 +101,29 @@ class _Parser:
         self.text = text
         self.at = 0
 
-    def architecture(self) -> tuple[LayerSpec, ...]:
+    def architecture(self, softmax: bool) -> Architecture:
         layers: list[LayerSpec] = []
-        while not self.take(r"softmax(?![a-z0-9])"):
+        while not (ended := self.take(r"softmax(?![a-z0-9])")):
             layers.append(self.layer(inside=False))
             if not self.take(r"\+"):
-                self.fail("expected '+' and another layer; the last one must be Softmax")
+                break
+        if softmax and not ended:
+            self.fail("expected '+' and another layer; the last one must be Softmax")
+        if ended and not softmax:
+            self.fail("a network that gives descriptors has no Softmax: leave it out", self.at - len(ended))
         if self.text[self.at :].strip():
-            self.fail("nothing may follow Softmax")
-        return tuple(layers)
+            self.fail("nothing may follow Softmax" if softmax else "expected '+' and another layer")
+        return Architecture(tuple(layers), softmax)
 
     def layer(self, inside: bool) -> LayerSpec:
         begin = self.at
-        name = (self.take(r"(?:fc|ic|bn|do|res|softmax)(?![a-z])") or "").upper()
-        if name in ("FC", "IC"):
+        name = (self.take(r"(?:fc|ic|gc|sc|wc|bn|do|res|softmax)(?![a-z])") or "").upper()
+        channels = next((kind for kind in CHANNELS if kind == name), None)
+        if channels is not None:
             size = self.expect(r"[0-9]+", f"{name} needs its number of output channels, such as {name}64")
             if len(size) > 5 or int(size) < 1:
                 self.fail(f"{name}{size}: between 1 and 99999 channels make sense", begin)
-            return LayerSpec("FC" if name == "FC" else "IC", size=int(size), relu=not self.linear())
+            return LayerSpec(channels, size=int(size), relu=not self.linear())
         if name == "BN":
             return LayerSpec("BN")
         if name == "DO":
@@ -113,8 +139,8 @@ class _Parser:
             while self.take(r"\+"):
                 body.append(self.layer(inside=True))
             self.expect(r"\)", "RES( is never closed: expected '+' or ')'")
-            if not any(layer.kind in ("FC", "IC") for layer in body):
-                self.fail("RES needs an FC or IC layer inside", begin)
+            if not any(layer.kind in CHANNELS for layer in body):
+                self.fail("RES needs a layer with channels inside, such as FC64 or IC64", begin)
             return LayerSpec("RES", body=tuple(body))
         if name:
             self.fail(f"{'Softmax' if name == 'SOFTMAX' else name} may not stand inside RES", begin)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import Any, ClassVar
 
 import torch
 from torch import nn
 
 from acnn.errors import InputError
 from acnn.network.conv import IntrinsicConv
+from acnn.network.operators import Operators
 from acnn.network.patches import Patches
 
 
@@ -21,6 +23,8 @@ class FC(nn.Linear):
     Shapes
     - f: (n, in_features); result: (n, out_features)
     """
+
+    uses: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, in_features: int, out_features: int, relu: bool = True, bias: bool = True) -> None:
         self.relu = relu
@@ -46,6 +50,8 @@ class FC(nn.Linear):
 
 class IC(IntrinsicConv):
     """`IntrinsicConv` followed by a ReLU, unless `relu` is False."""
+
+    uses: ClassVar[tuple[str, ...]] = ("patches",)
 
     def __init__(
         self,
@@ -76,6 +82,8 @@ class Dropout(nn.Dropout):
     At test nothing is changed: the usual inverted form of the paper's rule.
     """
 
+    uses: ClassVar[tuple[str, ...]] = ()
+
 
 class BatchNorm(nn.BatchNorm1d):
     r"""Batch normalisation over vertices: f_out = gamma (f_in - mu) / sqrt(sigma^2 + eps) + beta (eq. batch_norm).
@@ -86,6 +94,8 @@ class BatchNorm(nn.BatchNorm1d):
     Shapes
     - f: (n, features), n at least 2 where statistics are taken; result: the same
     """
+
+    uses: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, features: int) -> None:
         super().__init__(features)
@@ -125,21 +135,18 @@ class Residual(nn.Module):
         self.norm = BatchNorm(out_features)
         same = in_features == out_features
         self.skip = nn.Identity() if same else FC(in_features, out_features, relu=False, bias=False)
+        self.uses = tuple(dict.fromkeys(name for layer in self.body for name in layer.uses))
 
-    def forward(self, f: torch.Tensor, patches: Patches) -> torch.Tensor:
-        """(n, p) to (n, q)."""
-        return self.skip(f) + self.norm(apply_layers(self.body, f, patches))
-
-
-def takes_patches(layer: nn.Module) -> bool:
-    """Whether a layer looks around each vertex; all others work on every vertex alone."""
-    return any(isinstance(part, IntrinsicConv) for part in layer.modules())
+    def forward(self, f: torch.Tensor, *operators: Any) -> torch.Tensor:
+        """(n, p) to (n, q), given the operators that `uses` names, in their order."""
+        given = Operators(**dict(zip(self.uses, operators, strict=True)))
+        return self.skip(f) + self.norm(apply_layers(self.body, f, given))
 
 
-def apply_layers(layers: Iterable[nn.Module], f: torch.Tensor, patches: Patches) -> torch.Tensor:
-    """Layers one after the other, with patches for those that take them."""
+def apply_layers(layers: Iterable[nn.Module], f: torch.Tensor, operators: Operators) -> torch.Tensor:
+    """Apply layers one after the other, each with the operators that it declares in `uses`."""
     for layer in layers:
-        f = layer(f, patches) if isinstance(layer, IntrinsicConv | Residual) else layer(f)
+        f = layer(f, *operators.select(layer.uses))
     return f
 
 

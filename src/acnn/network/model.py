@@ -15,30 +15,38 @@ from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.files import whole_file
 from acnn.network.architecture import Architecture, LayerSpec
-from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, apply_layers, takes_patches
+from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, apply_layers
+from acnn.network.operators import Operators
 from acnn.network.patches import Patches
+from acnn.network.settings import SpectralSettings
+from acnn.network.spectral import SpectralConv, WindowedConv
 
 
-class AcnnModel(nn.Module):
-    """An architecture made into a network, from descriptors to logits over the reference's vertices.
+class ShapeNetwork(nn.Module):
+    """An architecture made into a network on shapes, from descriptors to logits or to a learned descriptor.
+
+    Layers are given the operators that they declare in `uses`; the head is the output layer (`classifier`) of an
+    architecture that ends with Softmax, and nothing of one that does not.
 
     Shapes
     - f: (n, in_features) descriptors, standardised here with the buffers `input_mean` and `input_std`
-    - patches: of a shape with n vertices
-    - result: (n, classes) logits; softmax over them is the soft correspondence
+    - operators: of a shape with n vertices
+    - result: (n, classes) logits, softmax over them is the soft correspondence; (n, channels) without a head
 
-    Attributes
+    Parameters
     ----------
     architecture : Architecture or str
         Or its string, see `Architecture`.
     in_features : int
         Length of a descriptor.
     classes : int
-        Vertices m of the reference.
+        Vertices m of the reference, or classes of a segmentation; 0 for a network without a head.
     angles, scales : int
-        Of the patch operators that it will be given.
+        Of the patch operators that it will be given; 0 for a network without intrinsic convolutions.
     angular_max : bool
-        As in `IntrinsicConv`, for all of its layers.
+        As in `IntrinsicConv`, for all IC layers; GC layers always take the maximum.
+    spectral : SpectralSettings or dict or None
+        Of SC and WC layers.
     """
 
     input_mean: torch.Tensor
@@ -50,29 +58,33 @@ class AcnnModel(nn.Module):
         architecture: Architecture | str,
         in_features: int,
         classes: int,
-        angles: int,
-        scales: int,
+        angles: int = 0,
+        scales: int = 0,
         angular_max: bool = False,
+        spectral: SpectralSettings | dict[str, Any] | None = None,
     ) -> None:
         super().__init__()
-        if in_features < 1 or classes < 1:
+        if in_features < 1 or classes < 0:
             raise InputError(f"A network from {in_features} features to {classes} classes: each must be at least 1.")
-        self.architecture = Architecture.parse(architecture) if isinstance(architecture, str) else architecture
+        parsed = isinstance(architecture, Architecture)
+        self.architecture = architecture if parsed else Architecture.parse(architecture, softmax=classes > 0)
         self.in_features = in_features
         self.classes = classes
         self.angles = angles
         self.scales = scales
         self.angular_max = angular_max
-        layers, channels = _layers(self.architecture.layers, in_features, angles, scales, angular_max)
+        self.spectral = SpectralSettings(**spectral) if isinstance(spectral, dict) else spectral
+        layers, self.channels = _layers(self.architecture.layers, in_features, self)
         self.layers = nn.ModuleList(layers)
-        self.classifier = Output(channels, classes)
+        self.uses = tuple(dict.fromkeys(name for layer in layers for name in layer.uses))
+        self.classifier = Output(self.channels, classes) if classes else None
         self.register_buffer("input_mean", torch.zeros(in_features))
         self.register_buffer("input_std", torch.ones(in_features))
 
     @property
     def config(self) -> dict[str, Any]:
         """Arguments with which the same network is made again, as plain values."""
-        return {
+        config = {
             "architecture": str(self.architecture),
             "in_features": self.in_features,
             "classes": self.classes,
@@ -80,6 +92,7 @@ class AcnnModel(nn.Module):
             "scales": self.scales,
             "angular_max": self.angular_max,
         }
+        return config if self.spectral is None else config | {"spectral": self.spectral.as_dict()}
 
     def standardise_input(self, mean: torch.Tensor, std: torch.Tensor) -> None:
         """Subtract a mean (in_features,) from all descriptors and divide by std (in_features,), where that is not 0."""
@@ -94,32 +107,49 @@ class AcnnModel(nn.Module):
     def plain_state(self) -> dict[str, torch.Tensor]:
         """The state of a network whose output layer shares no weights and gives the same results."""
         state = {name: tensor.detach() for name, tensor in self.state_dict().items()}
+        if self.classifier is None:
+            return state
         state.pop("classifier.coefficients", None)
         return state | {"classifier.weight": self.classifier.whole_weight().detach()}
 
     @check_arguments
-    def forward(self, f: torch.Tensor, patches: Patches, rows: torch.Tensor | None = None) -> torch.Tensor:
+    def forward(
+        self, f: torch.Tensor, operators: Operators | Patches, rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """Logits (n, classes), or (r, classes) of the vertices `rows` (r,) alone.
 
-        All layers after the last IC work on every vertex by itself, so with `rows` they run on these vertices only (a
-        BN among them then takes its statistics from these).
-        """
-        return self.classifier(self.features(f, patches, rows))
+        All layers after the last one that looks around a vertex work on every vertex by itself, so with `rows` they
+        run on these vertices only (a BN among them then takes its statistics from these).
 
-    def features(self, f: torch.Tensor, patches: Patches, rows: torch.Tensor | None = None) -> torch.Tensor:
+        Parameters
+        ----------
+        f : (n, in_features) tensor
+            Descriptors.
+        operators : Operators or Patches
+            Of the shape; patches alone where no layer needs more.
+        rows : (r,) tensor or None
+            Vertices to compute; None computes all.
+        """
+        features = self.features(f, operators, rows)
+        return features if self.classifier is None else self.classifier(features)
+
+    def features(
+        self, f: torch.Tensor, operators: Operators | Patches, rows: torch.Tensor | None = None
+    ) -> torch.Tensor:
         """What enters the output layer: (n, channels), or (r, channels) of the vertices `rows`."""
         if f.ndim != 2 or f.shape[1] != self.in_features:
             raise InputError(f"The network takes (n, {self.in_features}) descriptors, but was given {tuple(f.shape)}.")
-        around = [i for i, layer in enumerate(self.layers) if takes_patches(layer)]
+        given = Operators(patches=operators) if isinstance(operators, Patches) else operators
+        around = [i for i, layer in enumerate(self.layers) if layer.uses]
         split = around[-1] + 1 if around else 0
         if split and isinstance(self.layers[0], FC):
-            f = apply_layers(self.layers[1:split], self._first(f, self.layers[0]), patches)
+            f = apply_layers(self.layers[1:split], self._first(f, self.layers[0]), given)
         else:
             f = ((f - self.input_mean) / self.input_std).to(f.dtype)
-            f = apply_layers(self.layers[:split], f, patches)
+            f = apply_layers(self.layers[:split], f, given)
         if rows is not None:
             f = f.index_select(0, rows)
-        return apply_layers(self.layers[split:], f, patches)
+        return apply_layers(self.layers[split:], f, given)
 
     def _first(self, f: torch.Tensor, layer: FC) -> torch.Tensor:
         """The first layer on standardised descriptors, with the standardising done to its weights: they are fewer."""
@@ -131,39 +161,48 @@ class AcnnModel(nn.Module):
 
 
 def _layers(
-    specs: Sequence[LayerSpec], channels: int, angles: int, scales: int, angular_max: bool, inside: bool = False
+    specs: Sequence[LayerSpec], channels: int, network: ShapeNetwork, inside: bool = False
 ) -> tuple[list[nn.Module], int]:
     """Modules of some layers and the channels that they end with; those inside a residual block end with its BN."""
     layers: list[nn.Module] = []
     for i, spec in enumerate(specs):
         normalised = specs[i + 1].kind == "BN" if i + 1 < len(specs) else inside
         bias = spec.relu or not normalised
-        if spec.kind == "FC":
-            layers.append(FC(channels, spec.size, spec.relu, bias))
-            channels = spec.size
-        elif spec.kind == "IC":
-            layers.append(IC(channels, spec.size, angles, scales, spec.relu, bias, angular_max))
-            channels = spec.size
-        elif spec.kind == "BN":
+        if spec.kind == "BN":
             layers.append(BatchNorm(channels))
         elif spec.kind == "DO":
             layers.append(Dropout(spec.rate))
-        else:
-            body, inner = _layers(spec.body, channels, angles, scales, angular_max, inside=True)
+        elif spec.kind == "RES":
+            body, inner = _layers(spec.body, channels, network, inside=True)
             layers.append(Residual(body, channels, inner))
             channels = inner
+        else:
+            layers.append(_layer_with_channels(spec, channels, bias, network))
+            channels = spec.size
     return layers, channels
+
+
+def _layer_with_channels(spec: LayerSpec, channels: int, bias: bool, network: ShapeNetwork) -> nn.Module:
+    if spec.kind == "FC":
+        return FC(channels, spec.size, spec.relu, bias)
+    if spec.kind in ("IC", "GC"):
+        largest = network.angular_max or spec.kind == "GC"
+        return IC(channels, spec.size, network.angles, network.scales, spec.relu, bias, largest)
+    if network.spectral is None:
+        raise InputError(f"The layer {spec} needs settings of the spectrum (section [spectral]).")
+    layer = SpectralConv if spec.kind == "SC" else WindowedConv
+    return layer(channels, spec.size, network.spectral, spec.relu, bias)
 
 
 _FORMAT = "acnn-model-1"
 
 
-def save_model(model: AcnnModel, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
+def save_model(model: ShapeNetwork, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
     """Write a model to a file, whole or not at all.
 
     Parameters
     ----------
-    model : AcnnModel
+    model : ShapeNetwork
         Its configuration, weights and buffers are kept, whatever device they are on; weights that its output layer
         shares are written out.
     path : Path or str
@@ -192,7 +231,7 @@ def save_model(model: AcnnModel, path: Path | str, metadata: dict[str, Any] | No
         temporary.write_bytes(data)
 
 
-def load_model(path: Path | str) -> tuple[AcnnModel, dict[str, Any]]:
+def load_model(path: Path | str) -> tuple[ShapeNetwork, dict[str, Any]]:
     """Read a model that `save_model` wrote: the model, in evaluation mode on the CPU, and its metadata.
 
     Loading runs no code from the file. Raises InputError where the file is missing, damaged or something else.
@@ -224,7 +263,7 @@ def load_model(path: Path | str) -> tuple[AcnnModel, dict[str, Any]]:
         raise InputError(f"{path}: the model's metadata are damaged ({error!r}). Save or download it again.") from error
     try:
         with torch.device("meta"):  # no memory before it is known that the tensors fit
-            model = AcnnModel(**config)
+            model = ShapeNetwork(**config)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(f"{path}: the model's configuration makes no network ({error}).") from error
     model.load_state_dict(fitting_tensors(path, tensors, model), assign=True)
@@ -233,7 +272,7 @@ def load_model(path: Path | str) -> tuple[AcnnModel, dict[str, Any]]:
     return model.eval(), metadata
 
 
-def fitting_tensors(path: Path, tensors: dict[str, torch.Tensor], model: AcnnModel) -> dict[str, torch.Tensor]:
+def fitting_tensors(path: Path, tensors: dict[str, torch.Tensor], model: ShapeNetwork) -> dict[str, torch.Tensor]:
     """The tensors of a file as the model's state has them, other types of fractions converted.
 
     Raises

@@ -80,7 +80,7 @@ def _parts() -> dict[str, Callable[[], Any]]:
     from acnn.correspondence.refine import refine
     from acnn.correspondence.soft_map import soft_map_from_features
     from acnn.descriptors.settings import describe_surface
-    from acnn.network.model import AcnnModel
+    from acnn.network.model import ShapeNetwork
     from acnn.network.patches import Patches
     from acnn.patches.anisotropic import build_patches
     from acnn.surface.surface import surface_of
@@ -93,7 +93,7 @@ def _parts() -> dict[str, Callable[[], Any]]:
     n = operator.n
     torch.manual_seed(0)
     settings = config.patches
-    model = AcnnModel(config.train.architecture, values.shape[1], n, settings.angles, len(settings.scales))
+    model = ShapeNetwork(config.train.architecture, values.shape[1], n, settings.angles, len(settings.scales))
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     rows = torch.arange(n)[: config.train.loss_vertices]
     # every tenth vertex matched wrongly, as a network might

@@ -14,7 +14,7 @@ import torch
 from acnn.arguments import check_fields
 from acnn.errors import InputError
 from acnn.files import map_arrays, read_arrays, write_arrays
-from acnn.network.model import AcnnModel, fitting_tensors
+from acnn.network.model import ShapeNetwork, fitting_tensors
 from acnn.shapes.mesh import Mesh
 from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig
 
@@ -57,7 +57,7 @@ def run_identity(config: RunConfig, shapes: list[str], reference: Mesh | None) -
 
 
 def write_checkpoint(
-    path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, progress: Progress, config: dict[str, Any]
+    path: Path, model: ShapeNetwork, optimiser: torch.optim.Optimizer, progress: Progress, config: dict[str, Any]
 ) -> None:
     """Write model, optimiser and progress to one file, whole or not at all, even if the power fails.
 
@@ -86,7 +86,7 @@ def check_settings(path: Path, config: dict[str, Any]) -> None:
         if not (isinstance(now, dict) and isinstance(before, dict)):
             other += [section] if now != before and section != "preset" else []
             continue
-        changed = [key for key in now | before if key not in BUDGET and now.get(key) != before.get(key)]
+        changed = [key for key in now if key in before and key not in BUDGET and now[key] != before[key]]
         other += [f"{key} was {before.get(key)} and is {now.get(key)}" for key in changed]
     if other:
         raise InputError(
@@ -95,7 +95,7 @@ def check_settings(path: Path, config: dict[str, Any]) -> None:
         )
 
 
-def read_checkpoint(path: Path, model: AcnnModel, optimiser: torch.optim.Optimizer, config: dict[str, Any]) -> Progress:
+def read_checkpoint(path: Path, model: ShapeNetwork, optimiser: torch.optim.Optimizer, config: dict[str, Any]) -> Progress:
     """Put model and optimiser into the state of a checkpoint.
 
     Raises

@@ -12,9 +12,11 @@ from acnn.arguments import check_arguments
 from acnn.datasets.augment import CopySettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
+from acnn.network.settings import SpectralSettings
 from acnn.patches.settings import PatchSettings
 
 Schedule = Literal["constant", "one-cycle"]
+Task = Literal["labels", "descriptor", "segmentation"]
 
 INSTEAD_OF_EPOCHS = ("steps", "minutes", "core_minutes")
 """Settings that say, where not 0, how long a training is, in place of `epochs`."""
@@ -61,8 +63,15 @@ class TrainSettings:
         Gradients are averaged over this many shapes (over all processes together).
     validate_every : int
         Epochs between validations and checkpoints.
+    margin : float
+        Distance beyond which points that do not correspond are far enough apart, for the task `descriptor`.
+    negative_weight : float
+        Weight, in 0..1, of such points in the loss; corresponding points have the rest.
+    task : {"labels", "descriptor", "segmentation"}
+        What the network is trained for: labels over the vertices of the reference, a descriptor in which
+        corresponding points are close, or classes of vertices.
     seed : int
-        Of everything random.
+        Random seed.
     """
 
     architecture: str = "FC64+IC64+IC128+IC256+FC1024+FC512+Softmax"
@@ -81,6 +90,9 @@ class TrainSettings:
     soft_labels: bool = False
     shapes_per_step: int = 1
     validate_every: int = 1
+    margin: float = 5.0
+    negative_weight: float = 0.9
+    task: Task = "labels"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -103,6 +115,10 @@ class TrainSettings:
         ):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
+        if self.task not in ("labels", "descriptor", "segmentation"):
+            raise InputError(f"Unknown task '{self.task}': use 'labels', 'descriptor' or 'segmentation'.")
+        if not 0 < self.negative_weight < 1 or not self.margin > 0:
+            raise InputError("The margin must be positive, and negative_weight between 0 and 1.")
         if self.label_smoothing > 1:
             raise InputError(f"label_smoothing = {self.label_smoothing}: it is a share, at most 1.")
         if sum(getattr(self, name) > 0 for name in INSTEAD_OF_EPOCHS) > 1:
@@ -117,14 +133,18 @@ class RunConfig:
     ----------
     preset : str
         The name it started from.
-    patches, descriptors, copies, train
+    method : str
+        Which of `acnn.methods` is trained.
+    patches, descriptors, copies, spectral, train
         The sections of the file.
     """
 
     preset: str = ""
+    method: str = "acnn"
     patches: PatchSettings = field(default_factory=PatchSettings)
     descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
     copies: CopySettings = field(default_factory=CopySettings)
+    spectral: SpectralSettings = field(default_factory=SpectralSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
 
     def with_changes(self, changes: dict[str, Any]) -> RunConfig:
@@ -146,9 +166,11 @@ class RunConfig:
         """Plain values, one dictionary a section."""
         return {
             "preset": self.preset,
+            "method": self.method,
             "patches": self.patches.as_dict(),
             "descriptors": self.descriptors.as_dict(),
             "copies": asdict(self.copies),
+            "spectral": self.spectral.as_dict(),
             "train": asdict(self.train),
         }
 
@@ -159,9 +181,9 @@ class RunConfig:
             raise InputError(
                 f"{where}: settings are {repr(values)[:60]}, but sections {', '.join(_SECTIONS)} are needed."
             )
-        config = cls(preset=str(values.get("preset", "")))
+        config = cls(preset=str(values.get("preset", "")), method=str(values.get("method", "acnn")))
         for section, content in values.items():
-            if section == "preset":
+            if section in _PLAIN:
                 continue
             if section not in _SECTIONS or not isinstance(content, dict):
                 raise InputError(f"{where}: there is no section '{section}'; known are {', '.join(_SECTIONS)}.")
@@ -178,17 +200,21 @@ class RunConfig:
 
     def __str__(self) -> str:
         """The record as TOML, which `read_config` reads."""
-        lines = [f'preset = "{self.preset}"'] if self.preset else []
+        lines = [f'{name} = "{getattr(self, name)}"' for name in _PLAIN if getattr(self, name)]
         for section, content in self.as_dict().items():
-            if section != "preset":
+            if section not in _PLAIN:
                 lines += ["", f"[{section}]"] + [f"{key} = {_toml(value)}" for key, value in content.items()]
         return "\n".join(lines).lstrip("\n") + "\n"
 
+
+_PLAIN = ("preset", "method")
+"""Keys outside all sections."""
 
 _SECTIONS: dict[str, type] = {
     "patches": PatchSettings,
     "descriptors": DescriptorSettings,
     "copies": CopySettings,
+    "spectral": SpectralSettings,
     "train": TrainSettings,
 }
 

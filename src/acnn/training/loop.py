@@ -14,22 +14,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from acnn.errors import InputError, TrainingError
-from acnn.network.model import AcnnModel, save_model
-from acnn.network.patches import Patches
-from acnn.patches.operator import PatchOperator
-from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.network.model import ShapeNetwork, save_model
+from acnn.shapes.mesh import Mesh
 from acnn.training.checkpoint import Progress, read_checkpoint, run_identity, write_checkpoint
 from acnn.training.config import RunConfig, TrainSettings
 from acnn.training.log import Log
 from acnn.training.parallel import Processes
-from acnn.training.tasks import soft_cross_entropy
+from acnn.training.tasks import Task, TrainingShape
 
 CHECKPOINT_SECONDS = 60.0
 """A checkpoint is written after this much training at the latest."""
@@ -42,28 +40,6 @@ WHY_NOTHING_IS_LEARNED = (
     "another order than the reference's): name shapes that belong together with --train. Or the rate does not suit: "
     "--set learning_rate=..."
 )
-
-
-class TrainingShape(Protocol):
-    """What training needs of a shape."""
-
-    @property
-    def name(self) -> str:
-        """Unique among the shapes."""
-
-    @property
-    def labels(self) -> NDArray[np.int32]:
-        """(n,) reference vertices, -1 where unknown."""
-
-    @property
-    def truth(self) -> BarycentricPoints | None:
-        """The exact places on the reference's faces, where known."""
-
-    def patches(self) -> PatchOperator:
-        """Its patch operator."""
-
-    def descriptors(self) -> NDArray[np.float32]:
-        """(n, p)."""
 
 
 Report = Callable[[dict[str, Any]], None]
@@ -84,7 +60,7 @@ def _deterministic() -> Iterator[None]:
 @_deterministic()
 def train(
     shapes: Sequence[TrainingShape],
-    classes: int,
+    task: Task,
     config: RunConfig,
     folder: Path,
     *,
@@ -93,8 +69,8 @@ def train(
     resume: bool = False,
     report: Report | None = None,
     metadata: dict[str, Any] | None = None,
-) -> AcnnModel:
-    """Train a network to label vertices with those of the reference, and leave the run in a folder.
+) -> ShapeNetwork:
+    """Train a network for a task, and leave the run in a folder.
 
     Files: `model.safetensors`, the best by validation (the last where there is none); `checkpoint.safetensors`;
     `log.jsonl`, one line for each step and validation; and `tensorboard/` where TensorBoard is installed.
@@ -103,8 +79,8 @@ def train(
     ----------
     shapes : Sequence[TrainingShape]
         To train on; vertices labelled -1 do not count.
-    classes : int
-        Vertices m of the reference.
+    task : Task
+        What the network is trained for.
     config : RunConfig
         All settings.
     folder : Path
@@ -112,7 +88,7 @@ def train(
     validation : Sequence[TrainingShape]
         Shapes that choose the best model.
     reference : Mesh or None
-        Needed for soft labels and shared outputs.
+        What labels refer to, by which a resumed training is recognised.
     resume : bool
         Go on from the folder's checkpoint, for as long as `config` says by now.
     report : Report or None
@@ -130,16 +106,7 @@ def train(
             f"train with --set shapes_per_step={processes.count}, or fewer processes."
         )
     torch.manual_seed(settings.seed)
-    p = _width(shapes, validation)
-    model = AcnnModel(
-        settings.architecture, p, classes, config.patches.angles, len(config.patches.scales), settings.angular_max
-    )
-    model.standardise_input(*_statistics(shapes))
-    if settings.shared_outputs:
-        if reference is None:
-            raise InputError("Shared outputs need the reference.")
-        model.classifier.share_weights(_smooth_functions(reference, settings.shared_outputs))
-    faces = reference.faces if reference is not None else None
+    model = task.build(shapes, validation)
     optimiser = torch.optim.AdamW(
         parameter_groups(model, settings.weight_decay), lr=settings.learning_rate, betas=(0.9, 0.999)
     )
@@ -152,7 +119,7 @@ def train(
     steps = settings.steps or per_epoch * settings.epochs
     clock = _Clock(progress)
     saved = progress.seconds
-    chance, recent = math.log(classes), deque[float](maxlen=2 * WINDOW)
+    chance, recent = task.chance, deque[float](maxlen=2 * WINDOW)
 
     def part_done() -> float:
         if settings.minutes:
@@ -171,7 +138,7 @@ def train(
             chosen = order[within * settings.shapes_per_step : (within + 1) * settings.shapes_per_step]
             clock.start()
             loss, target_loss, accuracy = _step(
-                model, optimiser, shapes, chosen, settings, progress.step, processes, faces
+                model, optimiser, task, shapes, chosen, settings, progress.step, processes
             )
             progress.step += 1
             clock.stop()
@@ -181,7 +148,7 @@ def train(
             if _stuck_above(chance, recent):
                 raise TrainingError(
                     f"The loss at step {progress.step} is {target_loss:.2f} and no longer falls, which is worse than "
-                    f"guessing at random (ln {classes} = {chance:.2f}). {WHY_NOTHING_IS_LEARNED}"
+                    f"guessing at random ({chance:.2f}). {WHY_NOTHING_IS_LEARNED}"
                 )
             done = max(part_done(), 1e-9)
             facts: dict[str, Any] = {
@@ -201,7 +168,7 @@ def train(
             if finished and (latest := np.mean(list(recent)[-per_epoch:])) > chance:
                 facts["notice"] = (
                     f"At the end the loss is {latest:.2f}, which is worse than guessing at random "
-                    f"(ln {classes} = {chance:.2f}). Train for longer, if it is still falling. {WHY_NOTHING_IS_LEARNED}"
+                    f"({chance:.2f}). Train for longer, if it is still falling. {WHY_NOTHING_IS_LEARNED}"
                 )
             if due or processes.agreed(progress.seconds - saved) > CHECKPOINT_SECONDS:
                 processes.average_buffers(model)
@@ -209,7 +176,7 @@ def train(
                     # A checkpoint of this would replace the last good one.
                     raise TrainingError(_diverged("A weight is not finite", progress, settings, checkpoint))
                 if due and validation:
-                    exact = validate(model, validation)
+                    exact = task.score(model, validation)
                     if exact > progress.best:
                         progress.best, progress.best_step = exact, progress.step
                         if processes.rank == 0:
@@ -259,36 +226,21 @@ def learning_rate(settings: TrainSettings, share: float) -> float:
     return settings.learning_rate * (1e-4 + 0.5 * (1 + math.cos(math.pi * min(1.0, (share - warm) / (1 - warm)))))
 
 
-@torch.no_grad()
-def validate(model: AcnnModel, shapes: Sequence[TrainingShape]) -> float:
-    """Share of labelled vertices whose most probable vertex is the right one, averaged over shapes."""
-    model.eval()
-    shares = []
-    for shape in shapes:
-        features = model.features(torch.from_numpy(np.array(shape.descriptors())), Patches.of(shape.patches()))
-        labels = torch.from_numpy(np.array(shape.labels, dtype=np.int64))
-        right = 0
-        for block in torch.arange(len(labels)).split(2048):
-            right += int((model.classifier(features[block]).argmax(dim=1) == labels[block]).sum())
-        shares.append(right / max(1, int((labels >= 0).sum())))
-    return float(np.mean(shares))
-
-
 def _step(
-    model: AcnnModel,
+    model: ShapeNetwork,
     optimiser: torch.optim.Optimizer,
+    task: Task,
     shapes: Sequence[TrainingShape],
     chosen: NDArray[np.int64],
     settings: TrainSettings,
     step: int,
     processes: Processes,
-    faces: NDArray[np.integer] | None,
 ) -> tuple[float, float, float]:
-    """One step on some shapes, shared out over processes.
+    """One step on some shapes, distributed over processes.
 
     Returns
     -------
-    tuple[float, float, float]
+    tuple of float
         The loss, the part of it that measures the targets (without `l2`), and the accuracy, means over the shapes.
     """
     model.train()
@@ -297,25 +249,15 @@ def _step(
     for place, index in enumerate(chosen):
         if place % processes.count != processes.rank:
             continue
-        shape = shapes[int(index)]
         rng = np.random.default_rng([settings.seed, step, place])
         torch.manual_seed(int(rng.integers(2**62)))  # dropout
-        known = np.flatnonzero(shape.labels >= 0)
-        if settings.loss_vertices and settings.loss_vertices < len(known):
-            known = np.sort(rng.choice(known, settings.loss_vertices, replace=False))
-        rows = torch.from_numpy(known)
-        labels = torch.from_numpy(np.array(shape.labels[known], dtype=np.int64))
-        logits = model(torch.from_numpy(np.array(shape.descriptors())), Patches.of(shape.patches()), rows)
-        if settings.soft_labels and shape.truth is not None and faces is not None:
-            loss = soft_cross_entropy(logits, shape.truth, faces, known, settings.label_smoothing)
-        else:
-            loss = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=settings.label_smoothing)
+        loss, accuracy = task.loss(model, shapes, int(index), rng)
         targets += float(loss.detach()) / len(chosen)
         if settings.l2:
             loss = loss + settings.l2 * sum((w**2).sum() for w in model.parameters() if w.ndim > 1)
         (loss / len(chosen)).backward()
         total += float(loss.detach()) / len(chosen)
-        right += float((logits.detach().argmax(dim=1) == labels).float().mean()) / len(chosen)
+        right += accuracy / len(chosen)
     processes.sum_gradients(model)
     optimiser.step()
     return processes.sum(total), processes.sum(targets), processes.sum(right)
@@ -337,17 +279,6 @@ def _diverged(what: str, progress: Progress, settings: TrainSettings, checkpoint
     )
 
 
-def _smooth_functions(reference: Mesh, count: int) -> torch.Tensor:
-    """(m, count) the first eigenfunctions of the reference's Laplacian."""
-    from acnn.surface.laplacian import stiffness
-    from acnn.surface.spectra import eigenpairs
-    from acnn.surface.surface import surface_of
-
-    surface = surface_of(reference)
-    _, functions = eigenpairs(stiffness(surface), surface.vertex_areas, min(count, len(surface.vertices) - 1))
-    return torch.from_numpy(functions.astype(np.float32))
-
-
 class _Clock:
     """Time spent on steps alone, on the wall and on all cores; validating and saving do not count."""
 
@@ -361,26 +292,6 @@ class _Clock:
     def stop(self) -> None:
         self.progress.seconds += time.perf_counter() - self.wall
         self.progress.core_seconds += time.process_time() - self.cores
-
-
-def _width(shapes: Sequence[TrainingShape], validation: Sequence[TrainingShape]) -> int:
-    """How many descriptors a vertex has; InputError where shapes differ."""
-    width = shapes[0].descriptors().shape[1]
-    for shape in (*shapes, *validation):
-        if (other := shape.descriptors().shape[1]) != width:
-            raise InputError(f"{shape.name} has {other} descriptors a vertex, {shapes[0].name} has {width}.")
-    return int(width)
-
-
-def _statistics(shapes: Sequence[TrainingShape]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Mean and standard deviation of the descriptors over (up to 32 of) the shapes."""
-    some = [np.asarray(shapes[i].descriptors(), dtype=np.float64) for i in range(0, len(shapes), -(-len(shapes) // 32))]
-    count = sum(len(d) for d in some)
-    mean = sum(d.sum(axis=0) for d in some) / count
-    variance = sum(((d - mean) ** 2).sum(axis=0) for d in some) / count
-    # Bins that are nearly always empty must not be blown up to the size of the others.
-    deviation = np.sqrt(np.maximum(variance, 0.1 * variance.mean()))
-    return torch.from_numpy(mean.astype(np.float32)), torch.from_numpy(deviation.astype(np.float32))
 
 
 def _about(config: RunConfig, metadata: dict[str, Any] | None, progress: Progress) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from acnn.errors import InputError
 from acnn.files import full_disk
 from acnn.patches.settings import PatchSettings, parse_scales
 from acnn.progress import Progress
-from acnn.training.prepared import Prepared, prepare_sample
+from acnn.training.prepared import Needs, Prepared, prepare_sample
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,7 @@ class Task:
     """One shape to prepare, as it is sent to another process."""
 
     sample: Sample
-    descriptors: DescriptorSettings
-    patches: PatchSettings
+    needs: Needs
     folder: str
     unit: float | None
     threads: int | None
@@ -51,8 +50,7 @@ Outcome = Prepared | str | UnrelatedError | OSError
 
 def prepare(
     dataset: Dataset,
-    descriptor_settings: DescriptorSettings | None = None,
-    patch_settings: PatchSettings | None = None,
+    needs: Needs | None = None,
     *,
     samples: str | Sequence[str] | None = None,
     workers: int = 1,
@@ -64,6 +62,10 @@ def prepare(
 
     Parameters
     ----------
+    dataset : Dataset
+        The shapes.
+    needs : Needs or None
+        What is computed; None takes descriptors and patches with the default settings.
     samples : str or Sequence[str] or None
         Which ones, as for `Dataset.select`; None is all.
     workers : int
@@ -94,9 +96,9 @@ def prepare(
         raise InputError("Give either workers or a scheduler: the scheduler's machines have their own workers.")
     chosen = dataset if samples is None else dataset.select(samples)
     folder = Path(cache_dir) if cache_dir is not None else cache_folder()
-    settings = (descriptor_settings or DescriptorSettings(), patch_settings or PatchSettings())
+    wanted = needs or Needs()
     threads = None if workers == 1 and scheduler is None else 1
-    tasks = [Task(sample, *settings, str(folder.absolute()), dataset.unit, threads) for sample in chosen.samples]
+    tasks = [Task(sample, wanted, str(folder.absolute()), dataset.unit, threads) for sample in chosen.samples]
     prepared: dict[int, Prepared] = {}
     failures: dict[int, Failure] = {}
     if progress:
@@ -109,11 +111,12 @@ def prepare(
                     f"No room left for the cache {folder} ({outcome.strerror}). {stays} Free some space or set "
                     "ACNN_CACHE to a folder on another disk, and run the same again: it goes on from there."
                 )
-            if isinstance(outcome, Prepared) and not outcome.patches_path.is_file():
-                outcome = f"{outcome.patches_path} was written elsewhere: all machines must share the cache folder."
+            elsewhere = isinstance(outcome, Prepared) and [f for f in outcome.files.values() if not f.is_file()]
+            if elsewhere:
+                outcome = f"{elsewhere[0]} was written elsewhere: all machines must share the cache folder."
             if isinstance(outcome, Prepared):
                 prepared[index] = outcome
-                for path in (outcome.patches_path, outcome.descriptors_path):
+                for path in outcome.files.values():
                     mark_used(path)  # by this process as well, which goes on with it
             else:
                 unrelated = isinstance(outcome, UnrelatedError)
@@ -126,9 +129,7 @@ def prepare(
 def run_task(task: Task) -> Outcome:
     """Prepare one shape; what is wrong with it is returned, not raised, so that it travels between processes."""
     try:
-        return prepare_sample(
-            task.sample, task.descriptors, task.patches, Path(task.folder), unit=task.unit, threads=task.threads
-        )
+        return prepare_sample(task.sample, task.needs, Path(task.folder), unit=task.unit, threads=task.threads)
     except MemoryError:
         return "out of memory"
     except UnrelatedError as error:
@@ -202,7 +203,7 @@ def prepare_dataset(
     settings = DescriptorSettings(**described), PatchSettings(**chosen)
     dataset = open_dataset(data)
     dataset = dataset if samples is None else dataset.select(samples)
-    done, failures = prepare(dataset, *settings, workers=workers, scheduler=scheduler, progress=progress)
+    done, failures = prepare(dataset, Needs(*settings), workers=workers, scheduler=scheduler, progress=progress)
     return {
         "data": data,
         "shapes": len(dataset),

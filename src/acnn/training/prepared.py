@@ -1,13 +1,19 @@
-"""A prepared shape: its patch operator and descriptors, computed once and cached on disk by content."""
+"""A prepared shape: its patch operator, spectra and descriptors, computed once and cached on disk by content.
+
+What is computed is what a method needs (`Needs`). A prepared shape offers `patches()`, `spectra()` and `descriptors()`,
+from files in the cache (`Prepared`) or computed when first asked for (`ComputedShape`).
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
-from acnn.cache import cache_folder, check_there, entry_path, mark_added, mark_used
+from acnn.cache import Kind, cache_folder, check_there, entry_path, mark_added, mark_used
 from acnn.correspondence.matchable import check_matchable
 from acnn.datasets.dataset import Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
@@ -26,33 +32,69 @@ from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
 from acnn.progress import Progress
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape, content_hash
+from acnn.surface.spectra import Spectra, SpectraSettings, compute_spectra
 from acnn.surface.surface import Surface, surface_of
-from acnn.types import IntArray
+from acnn.types import FloatArray, IntArray
+
+PATCH_VERSION = 3
+"""To be raised whenever the same settings give other operators, spectra or units than before."""
+
+CLOUD_VERSION = 3
+"""The same for what changes with point clouds only, descriptors included."""
 
 DESCRIPTOR_VERSION = 3
 """To be raised whenever the same settings give other descriptors than before."""
 
+_ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")
+
+_log = logging.getLogger("acnn.training")
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a method needs of a shape; None is not computed.
+
+    Attributes
+    ----------
+    descriptors : DescriptorSettings or None
+        Input of the method.
+    patches : PatchSettings or None
+        Patch operator.
+    spectra : SpectraSettings or None
+        Eigenpairs.
+    """
+
+    descriptors: DescriptorSettings | None = field(default_factory=DescriptorSettings)
+    patches: PatchSettings | None = field(default_factory=PatchSettings)
+    spectra: SpectraSettings | None = None
+
+    @property
+    def spectral(self) -> bool:
+        """Whether eigenpairs of the shape are needed, which shapes of many components do not have."""
+        kinds = () if self.descriptors is None else self.descriptors.kinds
+        return self.spectra is not None or not {"hks", "wks", "geometry"}.isdisjoint(kinds)
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What learning and matching need of one shape; the large arrays stay in files until asked for.
+    """What training and matching need of one shape; the large arrays stay in files until asked for.
 
     Attributes
     ----------
     name : str
         Of the sample.
     n : int
-        Vertices.
+        Number of vertices.
     labels, truth
         As in `Example`.
     unit : float
-        Length of one run unit in the shape's coordinates.
+        Unit of length of the run in the shape's coordinates.
     content : str
         Hash of the shape's points, see `acnn.shapes.mesh.content_hash`.
-    patches_path, descriptors_path : Path
-        Files in the cache.
+    files : dict
+        Files in the cache by their kind.
     from_cache : bool
-        Both were there already.
+        All of them were there already.
     """
 
     name: str
@@ -60,45 +102,97 @@ class Prepared:
     labels: IntArray
     unit: float
     content: str
-    patches_path: Path
-    descriptors_path: Path
+    files: dict[Kind, Path]
     from_cache: bool
     truth: BarycentricPoints | None = None
 
     def patches(self) -> PatchOperator:
         """The patch operator, memory-mapped; checked when it was prepared, so not again."""
-        check_there(self.patches_path)
-        mark_used(self.patches_path)
-        return read_patches(self.patches_path, verify=False)
+        return read_patches(self._file("patches"), verify=False)
+
+    def spectra(self) -> Spectra:
+        """Eigenpairs, memory-mapped; checked when they were prepared, so not again."""
+        return read_spectra(self._file("spectra"), verify=False)
 
     def descriptors(self) -> NDArray[np.float32]:
         """(n, p) float32, memory-mapped; checked when they were prepared, so not again."""
-        check_there(self.descriptors_path)
-        mark_used(self.descriptors_path)
-        arrays, _ = map_arrays(self.descriptors_path, verify=False)
-        return arrays["descriptors"]
+        return map_arrays(self._file("descriptors"), verify=False)[0]["descriptors"]
+
+    def _file(self, kind: Kind) -> Path:
+        if kind not in self.files:
+            raise InputError(f"{self.name} was prepared without {kind}, which this method needs.")
+        check_there(self.files[kind])
+        mark_used(self.files[kind])
+        return self.files[kind]
 
     def __repr__(self) -> str:
         return f"Prepared({self.name!r}, {self.n} vertices)"
 
 
-def prepare_sample(
-    sample: Sample,
-    descriptors: DescriptorSettings,
-    patches: PatchSettings,
-    folder: Path,
-    *,
-    unit: float | None = None,
-    threads: int | None = None,
-) -> Prepared:
-    """Read a sample, and compute what of its operator and descriptors is not in the cache.
+class ComputedShape:
+    """What a method needs of one shape, computed when first asked for and kept in memory.
 
     Parameters
     ----------
+    shape : Mesh or PointCloud
+        The shape.
+    needs : Needs
+        Settings of what is computed.
+    unit : float or None
+        Unit of length of the run in the shape's coordinates; None takes its own geodesic diameter / 200.
+    progress : Progress or None
+        Called with (done, total) while operators are computed.
+    """
+
+    def __init__(
+        self, shape: Shape, needs: Needs, *, unit: float | None = None, progress: Progress | None = None
+    ) -> None:
+        self.shape, self.needs, self.progress = shape, needs, progress
+        self.surface = surface_of(shape, unit)
+        self.unit = self.surface.unit
+
+    def patches(self) -> PatchOperator:
+        """The patch operator."""
+        return self._patches
+
+    def spectra(self) -> Spectra:
+        """Eigenpairs."""
+        return self._spectra
+
+    def descriptors(self) -> NDArray[np.float32]:
+        """(n, p) descriptors."""
+        return self._descriptors
+
+    @cached_property
+    def _patches(self) -> PatchOperator:
+        return make_operator(self.surface, _needed(self.needs.patches, "patches"), progress=self.progress)
+
+    @cached_property
+    def _spectra(self) -> Spectra:
+        return compute_spectra(self.surface, _needed(self.needs.spectra, "spectra"), progress=self.progress)
+
+    @cached_property
+    def _descriptors(self) -> NDArray[np.float32]:
+        return describe_surface(self.surface, _needed(self.needs.descriptors, "descriptors"), shape=self.shape)
+
+
+def prepare_sample(
+    sample: Sample, needs: Needs, folder: Path, *, unit: float | None = None, threads: int | None = None
+) -> Prepared:
+    """Read a sample, and compute what of its operators and descriptors is not in the cache.
+
+    Parameters
+    ----------
+    sample : Sample
+        Of a dataset.
+    needs : Needs
+        What is computed.
     folder : Path
         The cache.
     unit : float or None
-        Length of one run unit in the shape's coordinates; None is its own geodesic diameter / 200.
+        Unit of length of the run in the shape's coordinates; None takes its own geodesic diameter / 200.
+    threads : int or None
+        Threads of compiled code; None takes all.
 
     Raises
     ------
@@ -108,60 +202,140 @@ def prepare_sample(
         Where the cache cannot be written.
     """
     example = sample.read()
-    shape = example.shape
-    check_matchable(shape, sample.name, spectral=not {"hks", "wks"}.isdisjoint(descriptors.kinds))
-    length, surface = cached_unit(shape, unit, folder)
-    operator_path = patches_path(shape, patches, length, folder)
-    path = descriptors_path(shape, descriptors, length, folder)
-    known = True
-    if sound_patches(operator_path) is None:
-        known = False
-        surface = surface or surface_of(shape, length)
-        write_patches(build_patches(surface, patches, threads=threads), operator_path)
-        mark_added(operator_path)
-    if not _sound_descriptors(path):
-        known = False
-        surface = surface or surface_of(shape, length)
-        write_descriptors(path, describe_surface(surface, descriptors, shape=shape, threads=threads))
-        mark_added(path)
+    check_matchable(example.shape, sample.name, spectral=needs.spectral)
+    length, files, known = _fill_cache(example.shape, needs, folder, unit=unit, threads=threads)
     return Prepared(
         name=sample.name,
-        n=len(shape.vertices),
+        n=len(example.shape.vertices),
         labels=example.labels,
         unit=length,
-        content=content_hash(shape),
-        patches_path=operator_path,
-        descriptors_path=path,
+        content=content_hash(example.shape),
+        files=files,
         from_cache=known,
         truth=example.truth,
     )
 
 
-def cached_descriptors(
-    shape: Shape, surface: Surface, settings: DescriptorSettings, folder: Path | None = None
-) -> NDArray[np.float32]:
-    """Descriptors of a shape, from the cache where they are there and sound, else computed and put there.
+def prepare_shape(
+    shape: Shape,
+    needs: Needs,
+    *,
+    unit: float | None = None,
+    cache: bool = True,
+    name: str = "",
+    progress: Progress | None = None,
+) -> Prepared | ComputedShape:
+    """What a method needs of one shape, from the cache or without it.
 
     Parameters
     ----------
-    shape
-        Mesh or cloud.
-    surface
-        The surface of the shape, in the unit in which the settings state lengths.
-    settings
-        Kinds of descriptors and their sizes.
-    folder
-        The cache; None is `acnn.cache.cache_folder()`.
+    shape : Mesh or PointCloud
+        The shape.
+    needs : Needs
+        What is computed.
+    unit : float or None
+        Unit of length of the run in the shape's coordinates; None takes its own geodesic diameter / 200.
+    cache : bool
+        Whether to look in the cache and put there what is computed.
+    name : str
+        For messages.
+    progress : Progress or None
+        Called with (done, total) while operators are computed.
 
-    Returns
-    -------
-    (n, p) array
+    Raises
+    ------
+    InputError
+        Where the folder of the cache cannot be used.
     """
-    path = descriptors_path(shape, settings, surface.unit, folder)
-    if not _sound_descriptors(path):
-        write_descriptors(path, describe_surface(surface, settings, shape=shape))
-        mark_added(path)
-    return read_descriptors(path)
+    if not cache:
+        return ComputedShape(shape, needs, unit=unit, progress=progress)
+    with usable_cache():
+        length, files, known = _fill_cache(shape, needs, cache_folder(), unit=unit, progress=progress)
+    n = len(shape.vertices)
+    return Prepared(name or "the shape", n, np.full(n, -1, np.int32), length, content_hash(shape), files, known)
+
+
+def make_operator(
+    surface: Surface, settings: PatchSettings, *, threads: int | None = None, progress: Progress | None = None
+) -> PatchOperator:
+    """The patch operator of a surface, of the kind that the settings are of."""
+    return settings.build(surface, threads=threads, progress=progress)
+
+
+def _needed(settings: Any, kind: str) -> Any:
+    if settings is None:
+        raise InputError(f"The method does not need {kind}, so that they are not computed.")
+    return settings
+
+
+def _fill_cache(
+    shape: Shape,
+    needs: Needs,
+    folder: Path,
+    *,
+    unit: float | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> tuple[float, dict[Kind, Path], bool]:
+    """Compute what a shape lacks in the cache: its unit, the files by kind, and whether all were there already."""
+    length, made = cached_unit(shape, unit, folder)
+    surface = made
+    files: dict[Kind, Path] = {}
+    known = True
+
+    def fill(kind: Kind, path: Path, valid: bool, compute: Callable[[Surface], None]) -> None:
+        nonlocal surface, known
+        files[kind] = path
+        if not valid:
+            known = False
+            _log.debug("%s: computing %s", path.name, kind)
+            surface = surface if surface is not None else surface_of(shape, length)
+            compute(surface)
+            mark_added(path)
+
+    if (settings := needs.patches) is not None:
+        path = patches_path(shape, settings, length, folder)
+        build = lambda s: write_patches(make_operator(s, settings, threads=threads, progress=progress), path)  # noqa: E731
+        fill("patches", path, sound_patches(path) is not None, build)
+    if (spectral := needs.spectra) is not None:
+        spectra_file = spectra_path(shape, spectral, length, folder)
+        solve = lambda s: write_spectra(compute_spectra(s, spectral, threads=threads), spectra_file)  # noqa: E731
+        fill("spectra", spectra_file, _is_valid(spectra_file, read_spectra), solve)
+    if (described := needs.descriptors) is not None:
+        target = descriptors_path(shape, described, length, folder)
+        describe = lambda s: write_descriptors(  # noqa: E731
+            target, describe_surface(s, described, shape=shape, threads=threads)
+        )
+        fill("descriptors", target, _is_valid(target, read_descriptors), describe)
+    return length, files, known
+
+
+def spectra_path(shape: Shape, settings: SpectraSettings, unit: float, folder: Path | None = None) -> Path:
+    """The file of a shape's eigenpairs in a cache; None is `acnn.cache.cache_folder()`."""
+    key = content_key(shape, {"spectra": settings.as_dict(), "unit": unit})
+    return entry_path("spectra", key, folder)
+
+
+def write_spectra(spectra: Spectra, path: Path) -> None:
+    """Write eigenpairs to a file, whole or not at all."""
+    arrays = {name: getattr(spectra, name) for name in ("eigenvalues", "eigenfunctions", "areas")}
+    write_arrays(path, arrays, {"settings": spectra.settings.as_dict()})
+
+
+def read_spectra(path: Path, *, verify: bool = True) -> Spectra:
+    """Eigenpairs of a file, memory-mapped.
+
+    Raises
+    ------
+    InputError
+        Where it is missing, cut short or altered.
+    """
+    arrays, about = map_arrays(path, verify=verify)
+    try:
+        settings = SpectraSettings(**about["settings"])
+        return Spectra(arrays["eigenvalues"], arrays["eigenfunctions"], arrays["areas"], settings)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path}: holds no eigenpairs ({error!r}).") from error
 
 
 def descriptors_path(shape: Shape, settings: DescriptorSettings, unit: float, folder: Path | None = None) -> Path:
@@ -171,37 +345,34 @@ def descriptors_path(shape: Shape, settings: DescriptorSettings, unit: float, fo
     return entry_path("descriptors", key, folder)
 
 
-def write_descriptors(path: Path, values: NDArray[np.float32]) -> None:
+def write_descriptors(path: Path, values: FloatArray) -> None:
     """Write (n, p) descriptors to a file, whole or not at all."""
     write_arrays(path, {"descriptors": np.asarray(values, np.float32)})
 
 
 def read_descriptors(path: Path) -> NDArray[np.float32]:
-    """(n, p) descriptors of a file; raises InputError where it is missing, cut short or altered."""
+    """(n, p) descriptors of a file.
+
+    Raises
+    ------
+    InputError
+        Where it is missing, cut short or altered.
+    """
     arrays, _ = read_arrays(path)
     if "descriptors" not in arrays or arrays["descriptors"].ndim != 2:
         raise InputError(f"{path}: holds no descriptors.")
     return arrays["descriptors"]
 
 
-def _sound_descriptors(path: Path) -> bool:
+def _is_valid(path: Path, read: Callable[[Path], object]) -> bool:
     if not path.is_file():
         return False
     try:
-        read_descriptors(path)
+        read(path)
     except InputError:
         return False
     mark_used(path)
     return True
-
-
-PATCH_VERSION = 3
-"""To be raised whenever the same settings give other operators or units than before."""
-
-CLOUD_VERSION = 3
-"""The same for what changes with point clouds only, descriptors included."""
-
-_ARRAYS = ("start", "vertices", "values", "eigenvalues", "eigenfunctions", "vertex_areas")
 
 
 @check_arguments

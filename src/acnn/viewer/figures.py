@@ -20,7 +20,7 @@ from acnn.viewer.figure_parts import caption, chequered, color_bar, refined_mesh
 from acnn.viewer.images import grid, render
 
 if TYPE_CHECKING:
-    from acnn.network.model import AcnnModel
+    from acnn.network.model import ShapeNetwork
     from acnn.viewer.report import ReportData, ReportShape
 
 
@@ -97,7 +97,7 @@ def draw_errors(data: ReportData, *, size: tuple[int, int] = (340, 500), up: str
     return grid([[sheet, _centred(bar, sheet.shape[0])]], gap=0)
 
 
-def draw_filters(model: AcnnModel, *, columns: int = 8, rows: int = 4, size: int = 150) -> Image:
+def draw_filters(model: ShapeNetwork, *, columns: int = 8, rows: int = 4, size: int = 150) -> Image:
     """The strongest filters of the first intrinsic convolution as discs, one for each output channel.
 
     Direction is the kernel's angle from that of the larger principal curvature (to the right), distance from the
@@ -129,7 +129,7 @@ _SMOOTH = 3
 """Filter pictures are drawn this many times larger and averaged, for a clean rim."""
 
 
-def first_filters(model: AcnnModel) -> NDArray[np.float32]:
+def first_filters(model: ShapeNetwork) -> NDArray[np.float32]:
     """(angles, scales, in, out) weights a(theta, t) of the first IC layer. Raises InputError where there is none."""
     from acnn.network.conv import IntrinsicConv
 
