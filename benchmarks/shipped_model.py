@@ -31,7 +31,7 @@ from acnn.datasets.faust import find_registrations
 from acnn.datasets.label_files import read_vts
 from acnn.evaluation import evaluate_map
 from acnn.evaluation.distances import ReferenceDistances
-from acnn.runs.match import match_pair
+from acnn.runs.match import match
 from acnn.shapes import Mesh, PointCloud, load
 from acnn.shapes.mesh import BarycentricPoints
 from acnn.surface.closest_points import ClosestPoints
@@ -122,7 +122,7 @@ def measured(pair: Pair, model: str | None) -> dict[str, Any]:
     """One row of the table."""
     name, a, b, truth, rows = pair
     began = time.process_time()
-    found = match_pair(a, b, model, cache=False)
+    found = match(a, b, model=model, cache=False)
     facts = found.facts
     row: dict[str, Any] = {
         "pair": name,

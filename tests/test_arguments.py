@@ -39,11 +39,11 @@ def test_what_is_needed_and_how_to_get_it_is_told() -> None:
     surface = acnn.surface_of(mesh)
     for call, words in [
         (
-            lambda: acnn.match_pair(mesh.vertices, mesh),
+            lambda: acnn.match(mesh.vertices, mesh),
             "a must be a Mesh or PointCloud, not ndarray; .*from_arrays",
         ),
-        (lambda: acnn.match_pair(mesh, "b.ply"), "b must be a Mesh or PointCloud, not str; .*acnn.load"),
-        (lambda: acnn.match_pair(surface, surface, None), "a must be .*, not Surface; give the shape"),
+        (lambda: acnn.match(mesh, "b.ply"), "b must be a Mesh or PointCloud, not str; .*acnn.load"),
+        (lambda: acnn.match(surface, surface, method="descriptors"), "a must be .*, not Surface; give the shape"),
         (lambda: acnn.match_shape(mesh, "humans"), "run must be a Run, not str; .*acnn.open_run"),
         (lambda: acnn.shot(mesh, 12.0), "surface must be a Surface, not Mesh; .*acnn.surface_of"),
         (lambda: acnn.shot(surface, "12"), "radius must be a number, not str"),

@@ -3,32 +3,28 @@
 Names below are imported when first used, so that `import acnn` is quick.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
 _WHERE = {
-    "AcnnModel": "acnn.network",
     "InputError": "acnn.errors",
-    "IntrinsicConv": "acnn.network",
     "Mesh": "acnn.shapes",
     "PatchOperator": "acnn.patches",
     "PatchSettings": "acnn.patches",
-    "Patches": "acnn.network",
     "PointCloud": "acnn.shapes",
     "build_patches": "acnn.patches",
     "builtin_human": "acnn.datasets",
     "builtin_humans": "acnn.datasets",
     "cached_patches": "acnn.training.prepared",
-    "carry_shape": "acnn.correspondence",
-    "carry_texture": "acnn.correspondence",
     "describe": "acnn.shapes",
     "evaluate_run": "acnn.runs.evaluate",
     "from_arrays": "acnn.shapes",
     "load": "acnn.shapes",
+    "match": "acnn.runs.match",
     "match_files": "acnn.runs.match_files",
-    "match_pair": "acnn.runs.match",
     "match_shape": "acnn.runs.match",
     "open_dataset": "acnn.datasets",
     "open_run": "acnn.methods.run",
@@ -39,20 +35,31 @@ _WHERE = {
     "shot": "acnn.descriptors",
     "surface_of": "acnn.surface",
     "train_run": "acnn.runs.train",
+    "transfer_shape": "acnn.correspondence",
+    "transfer_texture": "acnn.correspondence",
 }
+
+_DEPRECATED = {
+    "AcnnModel": ("acnn.network", "ShapeNetwork", "acnn.nn.ShapeNetwork"),
+    "IntrinsicConv": ("acnn.network", "IntrinsicConv", "acnn.nn.IntrinsicConv"),
+    "Patches": ("acnn.network", "Patches", "acnn.nn.Patches"),
+    "carry_shape": ("acnn.correspondence", "transfer_shape", "acnn.transfer_shape"),
+    "carry_texture": ("acnn.correspondence", "transfer_texture", "acnn.transfer_texture"),
+    "match_pair": ("acnn.runs.match", "match_pair", "acnn.match"),
+}
+"""Older names that work for one release: the module, the name there, and what to use instead."""
 
 __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
-    from acnn.correspondence import carry_shape, carry_texture, refine
+    from acnn.correspondence import refine, transfer_shape, transfer_texture
     from acnn.datasets import builtin_human, builtin_humans, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError
     from acnn.methods.run import open_run
-    from acnn.network import AcnnModel, IntrinsicConv, Patches
     from acnn.patches import PatchOperator, PatchSettings, build_patches
     from acnn.runs.evaluate import evaluate_run
-    from acnn.runs.match import match_pair, match_shape
+    from acnn.runs.match import match, match_shape
     from acnn.runs.match_files import match_files
     from acnn.runs.train import train_run
     from acnn.shapes import Mesh, PointCloud, describe, from_arrays, load, save
@@ -63,6 +70,10 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _DEPRECATED:
+        module, present, instead = _DEPRECATED[name]
+        warnings.warn(f"acnn.{name} is deprecated: use {instead}.", DeprecationWarning, stacklevel=2)
+        return getattr(import_module(module), present)
     if name not in _WHERE:
         raise AttributeError(f"module 'acnn' has no attribute {name!r}")
     value = getattr(import_module(_WHERE[name]), name)

@@ -13,7 +13,7 @@ from acnn.cli import main
 from acnn.datasets.dataset import Example, InMemory, Sample
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.patches import PatchSettings
-from acnn.training.prepared import cached_patches, prepare_sample
+from acnn.training.prepared import Needs, cached_patches, prepare_sample
 
 SETTINGS = PatchSettings(angles=1, scales=(6.0,))
 
@@ -98,7 +98,7 @@ def test_what_a_process_prepares_stays_however_large_and_however_long_it_takes(f
         sample = Sample(str(i), InMemory(Example(replace(mesh, vertices=(1 + i) * mesh.vertices), None)), number=i)
         for path in folder.glob("*.safetensors"):
             age(path, 5)  # as if one shape took hours
-        prepared.append(prepare_sample(sample, DescriptorSettings(kinds=("hks",)), SETTINGS, folder))
+        prepared.append(prepare_sample(sample, Needs(DescriptorSettings(kinds=("hks",)), SETTINGS), folder))
     for one in prepared:
         assert one.patches().n == one.descriptors().shape[0] == len(bumpy(1).vertices)
     cache.clear(folder)

@@ -48,7 +48,7 @@ def test_a_match_beside_its_inputs_leaves_them_and_may_be_repeated(folder):
 @pytest.fixture
 def no_work(monkeypatch):
     """Commands that are refused are refused before the work."""
-    for function in ("runs.match_files.match_pair", "runs.match_files.match_shape", "training.prepared.cached_patches"):
+    for function in ("runs.match_files.match", "runs.match_files.match_shape", "training.prepared.cached_patches"):
         monkeypatch.setattr(f"acnn.{function}", None)
 
 

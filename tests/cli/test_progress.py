@@ -177,12 +177,16 @@ def test_messages_and_nested_stages_share_the_display(monkeypatch):
 
 
 def test_a_plain_function_is_called_with_done_and_total():
-    from acnn.runs.match import match_pair  # loads torch, which the workers below can do without
+    from acnn.runs.match import match  # loads torch, which the workers below can do without
 
     calls = []
     mesh = bumpy(2)
-    match_pair(
-        mesh, permuted(mesh, 3)[0], None, refinement="none", progress=lambda done, total: calls.append((done, total))
+    match(
+        mesh,
+        permuted(mesh, 3)[0],
+        method="descriptors",
+        refinement="none",
+        progress=lambda done, total: calls.append((done, total)),
     )
     assert calls == [(0, 3), (1, 3), (2, 3)]
     assert begin_stage(print, "a stage") is print

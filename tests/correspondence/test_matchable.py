@@ -14,7 +14,7 @@ from acnn.datasets import builtin_human
 from acnn.descriptors import wks_of
 from acnn.errors import InputError
 from acnn.methods.run import open_run
-from acnn.runs.match import match_pair, match_shape
+from acnn.runs.match import match, match_shape
 from acnn.runs.match_files import match_files
 from acnn.shapes import Mesh, PointCloud, save
 from acnn.surface import surface_of
@@ -66,8 +66,8 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_matched_is_told_before_the_work(shape: Mesh | PointCloud, words: str) -> None:
     whole = bumpy(2)
     for call, name in [
-        (lambda: match_pair(shape, whole), "A"),
-        (lambda: match_pair(whole, shape, None), "B"),
+        (lambda: match(shape, whole), "A"),
+        (lambda: match(whole, shape, method="descriptors"), "B"),
         (lambda: match_shape(shape, open_run("humans")), "The shape"),
     ]:
         with pytest.raises(InputError, match=rf"^{name}:? .*{words}"):

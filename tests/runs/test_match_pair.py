@@ -16,7 +16,7 @@ from acnn.datasets.parts import cut_part
 from acnn.errors import InputError
 from acnn.methods.run import MODELS, open_run, shipped_models
 from acnn.runs.cost import match_cost
-from acnn.runs.match import PairMatch, match_pair, match_shape
+from acnn.runs.match import PairMatch, match, match_shape
 from acnn.shapes import Mesh, PointCloud, load, save
 from acnn.surface import surface_of, vertex_normals
 from acnn.surface.simplify import remesh
@@ -56,7 +56,7 @@ def test_two_people_never_seen_in_triangulations_of_their_own_are_matched_throug
     humans = builtin_humans()
     first, second = humans.mesh(130), humans.mesh(150)
     a, b = remesh(first, vertices=1800, seed=1), remesh(second, vertices=2300, density=0.5, seed=2)
-    found = match_pair(a.mesh, b.mesh)
+    found = match(a.mesh, b.mesh)
     assert found.facts["route"] == "network"
     # A's vertices lie in triangles that the second person has, too: their places there are the truth.
     truth = np.einsum("nk,nkd->nd", a.truth.weights, second.vertices[first.faces[a.truth.faces]])
@@ -108,7 +108,7 @@ def test_nonsense_is_called_failed(a, b, tmp_path, capsys):
 def test_a_good_map_of_an_unsure_network_is_good_and_no_advice_repeats_what_was_tried():
     humans = builtin_humans()
     coarse = remesh(humans.mesh(138), vertices=500, seed=1).mesh
-    found = match_pair(humans.mesh(151), coarse)
+    found = match(humans.mesh(151), coarse)
     assert min(found.facts["network_confidence"].values()) < 0.5
     assert "descriptors do not keep lengths better" in found.facts["why"]  # so that they were tried
     assert mean_error_x100(found.a_to_b, humans.mesh(138).vertices, coarse) < 5
@@ -135,7 +135,7 @@ def test_what_preparing_or_an_earlier_match_computed_is_not_computed_again(tmp_p
     (tmp_path / "shapes").mkdir()
     save(a, tmp_path / "shapes" / "a.ply")
     a = load(tmp_path / "shapes" / "a.ply")
-    prepare(open_dataset(tmp_path / "shapes"), run.config.descriptors, run.config.patches)
+    prepare(open_dataset(tmp_path / "shapes"), run.needs)
     built = []
 
     def counted(function):
@@ -144,9 +144,9 @@ def test_what_preparing_or_an_earlier_match_computed_is_not_computed_again(tmp_p
     for module in (acnn.training.prepared, acnn.runs.match):
         for name in {"build_patches", "describe_surface"} & set(vars(module)):
             monkeypatch.setattr(module, name, counted(getattr(module, name)))
-    match_pair(a, b, run, refinement="none")
+    match(a, b, model=run, refinement="none")
     assert len(built) == 2  # the operator and the descriptors of b
-    match_pair(b, a, run, refinement="none")
+    match(b, a, model=run, refinement="none")
     match_shape(b, run, refinement="none")
     assert len(built) == 2
 
@@ -173,7 +173,7 @@ def test_descriptors_alone_on_request(tmp_path, capsys):
     arguments = ["match", str(tmp_path / "a.ply"), "--model", "none", "--out", str(tmp_path / "r")]
     assert main(arguments) == 2
     assert "second shape" in capsys.readouterr().err
-    found = match_pair(mesh, mesh, None)
+    found = match(mesh, mesh, method="descriptors")
     assert found.facts["route"] == "descriptors"
     assert found.through is None
 
@@ -191,7 +191,7 @@ def small(tmp_path, monkeypatch):
     """Two small files, and no matching at all."""
     save(bumpy(1), tmp_path / "a.ply")
     save(PointCloud(bumpy(1).vertices), tmp_path / "cloud.ply")
-    monkeypatch.setattr("acnn.runs.match_files.match_pair", None)
+    monkeypatch.setattr("acnn.runs.match_files.match", None)
     return tmp_path
 
 
@@ -208,7 +208,7 @@ def test_an_interrupted_match_leaves_no_folder(small, monkeypatch):
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("acnn.runs.match_files.match_pair", interrupt)
+    monkeypatch.setattr("acnn.runs.match_files.match", interrupt)
     arguments = ["match", str(small / "a.ply"), str(small / "a.ply"), "--model", "none"]
     assert main([*arguments, "--out", str(small / "new" / "r")]) == 130
     assert not (small / "new").exists()
@@ -231,7 +231,7 @@ def test_large_shapes_are_announced_before_the_work(tmp_path, monkeypatch, capsy
     def begin(*shapes, **options):
         raise Begun
 
-    monkeypatch.setattr("acnn.runs.match_files.match_pair", begin)
+    monkeypatch.setattr("acnn.runs.match_files.match", begin)
     monkeypatch.setenv("ACNN_DEBUG", "1")
     save(grid(160), tmp_path / "large.ply")
     save(bumpy(1), tmp_path / "small.ply")

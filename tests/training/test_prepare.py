@@ -23,6 +23,7 @@ from acnn.surface.surface import surface_of
 from acnn.training import prepared as prepared_module
 from acnn.training.parallel import DIED
 from acnn.training.prepare import prepare
+from acnn.training.prepared import Needs
 
 PATCHES = PatchSettings(angles=2, scales=(12.0,))
 DESCRIPTORS = DescriptorSettings(shot_radii=(30.0,))
@@ -79,7 +80,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_what_is_prepared_is_what_the_rooms_compute(shapes: Path, cache: Path) -> None:
     steps: list[tuple[int, int]] = []
-    done, failures = prepare(open_dataset(shapes), *SETTINGS, progress=lambda a, b: steps.append((a, b)))
+    done, failures = prepare(open_dataset(shapes), Needs(*SETTINGS), progress=lambda a, b: steps.append((a, b)))
     assert not failures
     assert [p.name for p in done] == ["egg0", "egg1", "egg2", "egg3"]
     assert steps == [(k, 4) for k in range(5)]
@@ -95,20 +96,20 @@ def test_what_is_prepared_is_what_the_rooms_compute(shapes: Path, cache: Path) -
 
 def test_second_time_all_comes_from_the_cache(shapes: Path, cache: Path) -> None:
     data = open_dataset(shapes)
-    prepare(data, *SETTINGS)
+    prepare(data, Needs(*SETTINGS))
     before = {path: path.stat().st_ino for path in cache.iterdir()}  # a file written again is another one
     assert len(before) == 12  # an operator, descriptors and the unit of each
-    done, _ = prepare(data, *SETTINGS)
+    done, _ = prepare(data, Needs(*SETTINGS))
     assert all(p.from_cache for p in done)
     assert {path: path.stat().st_ino for path in cache.iterdir()} == before
-    other, _ = prepare(data, replace(DESCRIPTORS, shot_radii=(25.0,)), PATCHES, samples="2")
+    other, _ = prepare(data, Needs(replace(DESCRIPTORS, shot_radii=(25.0,)), PATCHES), samples="2")
     assert not other[0].from_cache
     assert len(list(cache.iterdir())) == 13
 
 
 def test_a_datasets_unit_is_used_for_every_shape(shapes: Path, cache: Path) -> None:
     data = replace(open_dataset(shapes), unit=0.02)
-    done, _ = prepare(data, *SETTINGS, samples="1")
+    done, _ = prepare(data, Needs(*SETTINGS), samples="1")
     mesh = load(shapes / "egg1.ply")
     assert done[0].unit == 0.02
     np.testing.assert_array_equal(done[0].patches().values, build_patches(mesh, PATCHES, unit=0.02).values)
@@ -118,7 +119,7 @@ def test_a_datasets_unit_is_used_for_every_shape(shapes: Path, cache: Path) -> N
 def test_one_bad_shape_does_not_stop_the_others(shapes: Path, cache: Path) -> None:
     path = shapes / "egg1.ply"
     path.write_bytes(path.read_bytes()[:700])
-    done, failures = prepare(open_dataset(shapes), *SETTINGS)
+    done, failures = prepare(open_dataset(shapes), Needs(*SETTINGS))
     assert [p.name for p in done] == ["egg0", "egg2", "egg3"]
     assert [f.item for f in failures] == ["egg1"]
     assert failures[0].why.startswith("egg1.ply: ")
@@ -126,30 +127,30 @@ def test_one_bad_shape_does_not_stop_the_others(shapes: Path, cache: Path) -> No
 
 def test_damaged_entries_are_computed_again(shapes: Path, cache: Path) -> None:
     data = open_dataset(shapes)
-    prepare(data, *SETTINGS)
+    prepare(data, Needs(*SETTINGS))
     sound = contents(cache)
     for k, path in enumerate(sorted(cache.iterdir())):
         content = bytearray(path.read_bytes())
         content[-5] ^= 0xFF
         path.write_bytes([content, content[:-40], b"", content[:3]][k % 4])
-    done, failures = prepare(data, *SETTINGS)
+    done, failures = prepare(data, Needs(*SETTINGS))
     assert not failures
     assert not any(p.from_cache for p in done[1:])
     again = contents(cache)
     assert sorted(again) == sorted(sound)
     assert all(again[name] == sound[name] for name in sound if name.startswith("descriptors"))
-    assert prepare(data, *SETTINGS)[0][3].from_cache
+    assert prepare(data, Needs(*SETTINGS))[0][3].from_cache
 
 
 def test_own_descriptors_are_found_again_only_while_they_stay_the_same(shapes: Path, cache: Path) -> None:
     data = open_dataset(shapes).select("3")
     own = DescriptorSettings(kinds=("file",))
     np.save(shapes / "egg3.npy", np.arange(256.0).reshape(128, 2))
-    done, failures = prepare(data, own, PATCHES)
+    done, failures = prepare(data, Needs(own, PATCHES))
     assert not failures
     np.testing.assert_array_equal(done[0].descriptors(), np.arange(256).reshape(128, 2))
     np.save(shapes / "egg3.npy", np.arange(128.0).reshape(128, 1))
-    done, _ = prepare(data, own, PATCHES)
+    done, _ = prepare(data, Needs(own, PATCHES))
     assert not done[0].from_cache
     assert done[0].descriptors().shape == (128, 1)
 
@@ -167,9 +168,9 @@ def test_full_disk_is_told_and_what_was_done_stays(shapes: Path, cache: Path, mo
 
     monkeypatch.setattr(prepared_module, "write_patches", write_two)
     with pytest.raises(OSError, match=r"No room left.*cache.*2 of 4 shapes are done and stay"):
-        prepare(data, *SETTINGS)
+        prepare(data, Needs(*SETTINGS))
     monkeypatch.undo()
-    done, failures = prepare(data, *SETTINGS, cache_dir=cache)
+    done, failures = prepare(data, Needs(*SETTINGS), cache_dir=cache)
     assert not failures
     assert [p.from_cache for p in done] == [True, True, False, False]
 
@@ -190,8 +191,8 @@ def test_processes_give_the_same_and_survive_a_bad_shape(shapes: Path, cache: Pa
     (shapes / "egg2.ply").write_text("ply\nnothing\n")
     data = open_dataset(shapes)
     before = dict(os.environ)
-    alone, _ = prepare(data, *SETTINGS)
-    spread, failures = prepare(data, *SETTINGS, workers=2, cache_dir=tmp_path / "other")
+    alone, _ = prepare(data, Needs(*SETTINGS))
+    spread, failures = prepare(data, Needs(*SETTINGS), workers=2, cache_dir=tmp_path / "other")
     assert [f.item for f in failures] == ["egg2"]
     assert [p.name for p in spread] == ["egg0", "egg1", "egg3"]
     assert not any(p.from_cache for p in spread)
@@ -204,7 +205,7 @@ def test_processes_give_the_same_and_survive_a_bad_shape(shapes: Path, cache: Pa
 def test_a_process_that_dies_costs_only_its_own_shape(shapes: Path, cache: Path) -> None:
     data = open_dataset(shapes)
     data = replace(data, samples=(data.samples[0], Sample("deadly", Deadly()), *data.samples[1:3]))
-    done, failures = prepare(data, *SETTINGS, workers=2)
+    done, failures = prepare(data, Needs(*SETTINGS), workers=2)
     assert [p.name for p in done] == ["egg0", "egg1", "egg2"]
     assert [(f.item, f.why) for f in failures] == [("deadly", DIED)]
 
@@ -217,10 +218,10 @@ def test_an_interruption_keeps_what_was_done(shapes: Path, cache: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        prepare(data, *SETTINGS, workers=2, progress=interrupt)
+        prepare(data, Needs(*SETTINGS), workers=2, progress=interrupt)
     assert not multiprocessing.active_children()
     assert not list(cache.glob(".*.part"))
-    done, failures = prepare(data, *SETTINGS)
+    done, failures = prepare(data, Needs(*SETTINGS))
     assert not failures
     assert sum(p.from_cache for p in done) >= 2
 
@@ -231,19 +232,19 @@ def test_two_processes_may_prepare_the_same_at_once(shapes: Path, cache: Path) -
     facts = [json.loads(run.communicate(timeout=120)[0]) for run in runs]
     assert [run.returncode for run in runs] == [0, 0]
     assert [fact["prepared"] for fact in facts] == [4, 4]
-    assert all(p.from_cache for p in prepare(open_dataset(shapes), *SETTINGS)[0])
+    assert all(p.from_cache for p in prepare(open_dataset(shapes), Needs(*SETTINGS))[0])
     assert len(list(cache.iterdir())) == 12
 
 
 def test_bad_arguments(shapes: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = open_dataset(shapes)
     with pytest.raises(InputError, match="at least one"):
-        prepare(data, *SETTINGS, workers=0)
+        prepare(data, Needs(*SETTINGS), workers=0)
     with pytest.raises(InputError, match="either workers or a scheduler"):
-        prepare(data, *SETTINGS, workers=2, scheduler="tcp://127.0.0.1:8786")
+        prepare(data, Needs(*SETTINGS), workers=2, scheduler="tcp://127.0.0.1:8786")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'acnn\[dask\]'"):
-        prepare(data, *SETTINGS, scheduler="tcp://127.0.0.1:8786")
+        prepare(data, Needs(*SETTINGS), scheduler="tcp://127.0.0.1:8786")
 
 
 def test_workers_of_a_dask_scheduler(shapes: Path, cache: Path) -> None:
@@ -251,8 +252,8 @@ def test_workers_of_a_dask_scheduler(shapes: Path, cache: Path) -> None:
     (shapes / "egg2.ply").write_text("ply\nnothing\n")
     data = open_dataset(shapes)
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
-        done, failures = prepare(data, *SETTINGS, scheduler=cluster.scheduler_address)
+        done, failures = prepare(data, Needs(*SETTINGS), scheduler=cluster.scheduler_address)
     assert [p.name for p in done] == ["egg0", "egg1", "egg3"]
     assert [f.item for f in failures] == ["egg2"]
     assert "as PLY" in failures[0].why
-    assert [p.from_cache for p in prepare(data, *SETTINGS)[0]] == [True, True, True]
+    assert [p.from_cache for p in prepare(data, Needs(*SETTINGS))[0]] == [True, True, True]

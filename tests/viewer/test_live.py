@@ -15,7 +15,7 @@ from acnn.datasets import builtin_humans
 from acnn.errors import InputError
 from acnn.network import ShapeNetwork
 from acnn.patches import PatchSettings
-from acnn.runs.match import match_pair
+from acnn.runs.match import match
 from acnn.runs.view import collect_view
 from acnn.shapes import Mesh, load, save
 from acnn.surface import surface_of
@@ -175,7 +175,7 @@ def test_two_files_are_shown_with_the_map_that_match_finds(kind, tmp_path, monke
     paths = [tmp_path / "a.ply", tmp_path / "b.ply"]
     for shape, path in zip(shapes, paths, strict=True):
         save(shape, path)
-    found = match_pair(*map(load, paths), "humans")
+    found = match(*map(load, paths), model="humans")
     assert found.facts["route"] == ("network" if kind == "humans" else "descriptors")
     data, _ = collect_view(paths, Path("humans"))
     running = LiveViewer(data, port=0)

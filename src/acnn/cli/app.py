@@ -41,7 +41,7 @@ COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "report", "view", "figure", "bench", "doctor", "cache"),
+    *("match", "transfer", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
 )
 
 

@@ -16,7 +16,12 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.")],
     data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="Default: what it was trained on.")] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="E.g. 060-079.")] = None,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "none",
+    refine: Annotated[
+        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="Refinement, reported under 'refined'.")
+    ] = "auto",
+    reestimate: Annotated[
+        bool, typer.Option("--reestimate", help="Batch statistics of each query, not of the training shapes.")
+    ] = False,
     workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
 ) -> None:
     """Match shapes whose truth is known, and compare by the Princeton protocol."""
@@ -24,7 +29,13 @@ def evaluate(
 
     with out.progress() as progress:
         report, failures = evaluate_run(
-            run, data, test_list=test, refinement=refine, workers=workers, progress=progress
+            run,
+            data,
+            test_list=test,
+            refinement=refine,
+            reestimate=reestimate,
+            workers=workers,
+            progress=progress,
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

@@ -16,10 +16,22 @@ def match(
     a: Annotated[Path, typer.Argument(metavar="A", help="A mesh or point cloud.")],
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the result goes.")],
     b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|METHOD",
+            help="'auto': the pretrained model or, where it does not fit, descriptors. See 'acnn methods'.",
+        ),
+    ] = "auto",
     model: Annotated[
-        str, typer.Option(metavar="RUN|humans|none", help="Folder of a run, the package's network, or descriptors.")
-    ] = "humans",
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
+        str | None, typer.Option(metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.")
+    ] = None,
+    refine: Annotated[
+        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="Refinement of the map by functional maps.")
+    ] = "auto",
+    reestimate: Annotated[
+        bool, typer.Option("--reestimate", help="Batch statistics of the query, not of the training shapes.")
+    ] = False,
     unit: Annotated[float | None, typer.Option(help="Length of one run unit; by default the diameter / 200.")] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Points inside triangles, too.")] = False,
     force: Force = False,
@@ -36,9 +48,11 @@ def match(
         facts = match_files(
             a,
             b,
-            None if model == "none" else model,
+            model,
             folder,
+            method=method,
             refinement=refine,
+            reestimate=reestimate,
             unit=unit,
             barycentric=barycentric,
             force=force,

@@ -15,10 +15,17 @@ def train(
     out: Output,
     data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
     folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder of the run.")],
-    preset: Annotated[str, typer.Option(help="quick, best, paper-faust or another preset, or a .toml file.")] = "quick",
+    preset: Annotated[
+        str | None, typer.Option(help="A preset or a .toml file; by default that of the method ('quick' for acnn).")
+    ] = None,
     changes: Changes = None,
     arch: Annotated[str | None, typer.Option(help="Architecture, e.g. FC64+IC64+FC256+Softmax.")] = None,
-    method: Annotated[str, typer.Option(help="Only 'acnn' for now.")] = "acnn",
+    method: Annotated[
+        str | None, typer.Option(help="What to train, see 'acnn methods'; by default that of the preset.")
+    ] = None,
+    task: Annotated[
+        str | None, typer.Option(metavar="labels|segmentation|descriptor", help="What the network is trained for.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Train for this long instead; depends on the machine.")] = None,
     train_list: Annotated[str | None, typer.Option("--train", metavar="LIST", help="E.g. 000-059,065.")] = None,
@@ -29,15 +36,11 @@ def train(
     force: Force = False,
 ) -> None:
     """Train a network to match shapes to the reference of a dataset."""
-    from acnn.errors import InputError
-    from acnn.runs.train import train_run
-    from acnn.training.config import preset_config
+    from acnn.runs.train import config_of_method, train_run
 
-    if method != "acnn":
-        raise InputError(f"--method {method}: only 'acnn' can be trained so far.")
-    named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "seed": seed}
+    named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "task": task, "seed": seed}
     given = {key: value for key, value in named.items() if value is not None}
-    config = preset_config(preset).with_changes(settings_of(changes) | given)
+    config = config_of_method(method, preset).with_changes(settings_of(changes) | given)
 
     def report(step: dict[str, Any]) -> None:
         if "validation_exact" in step:

@@ -18,7 +18,7 @@ from acnn.errors import InputError
 from acnn.files import full_disk, read_arrays, write_arrays
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.surface.simplify import Remeshed, remesh
-from acnn.types import FloatArray
+from acnn.types import FloatArray, IntArray
 
 VERSION = 1
 """To be raised whenever `remesh` gives another result than before."""
@@ -91,7 +91,7 @@ class RemeshedCopy:
         _check_closed(mesh)
         copy = _cached_remesh(mesh, self.seed, self.varied)
         nearest = copy.truth.nearest_vertex(mesh.vertices, mesh.faces)
-        labels = original.labels[nearest].astype(np.int32)
+        labels: IntArray = original.labels[nearest].astype(np.int32)
         mirrored = None if original.mirrored is None else original.mirrored[nearest]
         identical = np.array_equal(original.labels, np.arange(len(mesh.vertices)))
         truth = None

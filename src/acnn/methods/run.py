@@ -6,26 +6,30 @@ import json
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import torch
 
 from acnn.arguments import check_arguments
-from acnn.correspondence.soft_map import SoftMap, soft_map_from_features
+from acnn.correspondence.soft_map import SoftMap
 from acnn.datasets.dataset import Dataset
 from acnn.descriptors.valences import same_triangulation
 from acnn.errors import InputError
 from acnn.files import read_arrays, write_arrays, write_whole
 from acnn.input_files import read_json
-from acnn.network.model import ShapeNetwork, load_model
-from acnn.network.patches import Patches
-from acnn.patches.operator import PatchOperator
+from acnn.methods.method import Matcher, Method
+from acnn.methods.networks import NetworkMatcher
+from acnn.methods.registry import trained_method
+from acnn.network.model import ShapeNetwork
+from acnn.progress import Progress
 from acnn.shapes.mesh import Mesh, Shape
 from acnn.training.config import RunConfig
-from acnn.types import FloatArray, IntArray
+from acnn.training.prepared import ComputedShape, Needs, Prepared, prepare_shape
+from acnn.training.tasks import ShapeInputs
+from acnn.types import IntArray
 
 MODELS = Path(__file__).parent / "models"
 """Runs that come with the package, a folder each; README.md there says how they were made."""
@@ -50,8 +54,8 @@ class Run:
     ----------
     folder : Path
         `model.safetensors`, `reference.safetensors`, `config.toml`, `run.json`, `log.jsonl`, ...
-    model : ShapeNetwork
-        In evaluation mode.
+    matcher : Matcher
+        What was trained.
     config : RunConfig
         The settings it was trained with.
     reference : Mesh
@@ -63,7 +67,7 @@ class Run:
     """
 
     folder: Path
-    model: ShapeNetwork
+    matcher: Matcher
     config: RunConfig
     reference: Mesh
     mirror: IntArray | None
@@ -106,13 +110,60 @@ class Run:
                 "kind 'rings', such as one of preset best-remeshed."
             )
 
-    @torch.no_grad()
-    def soft_map(self, descriptors: FloatArray, patches: PatchOperator, k: int = 16) -> SoftMap:
-        """The k most probable reference vertices of every vertex of a shape."""
-        self.model.eval()
-        features = self.model.features(torch.from_numpy(np.array(descriptors, dtype=np.float32)), Patches.of(patches))
-        classifier = self.model.classifier
-        return soft_map_from_features(features, classifier.weight, classifier.bias, k)
+    @property
+    def method(self) -> Method:
+        """The method that was trained."""
+        return trained_method(self.config.method)
+
+    @property
+    def needs(self) -> Needs:
+        """What the method needs of a shape."""
+        return self.method.needs(self.config)
+
+    @property
+    def unit(self) -> float | None:
+        """The unit of length of shapes that come in the units of the reference; None where each has its own."""
+        return self.facts.get("unit")
+
+    @property
+    def model(self) -> ShapeNetwork:
+        """The network of the run.
+
+        Raises
+        ------
+        InputError
+            Where the method is no network.
+        """
+        network = getattr(self.matcher, "network", None)
+        if network is None:
+            raise InputError(f"The method '{self.config.method}' of {self.name} is not a network.")
+        return network
+
+    def reestimated(self) -> Run:
+        """The same run with statistics of batch normalisation taken from each query, which the paper mentions.
+
+        Raises
+        ------
+        InputError
+            Where the method is no network.
+        """
+        return replace(self, matcher=NetworkMatcher(self.model, reestimate=True))
+
+    @cached_property
+    def reference_inputs(self) -> ShapeInputs:
+        """What the method needs of the reference, computed where it is used."""
+        return ComputedShape(self.reference, self.needs, unit=self.unit)
+
+    def prepare(
+        self, shape: Shape, *, unit: float | None = None, cache: bool = True, progress: Progress | None = None
+    ) -> Prepared | ComputedShape:
+        """What the method needs of a shape, see `acnn.training.prepared.prepare_shape`."""
+        length = unit if unit is not None else self.unit
+        return prepare_shape(shape, self.needs, unit=length, cache=cache, progress=progress)
+
+    def soft_map(self, shape: ShapeInputs, k: int = 16) -> SoftMap:
+        """The k most probable reference vertices of every vertex of a prepared shape."""
+        return self.matcher.soft_map(shape, self.reference_inputs, k)
 
 
 def shipped_models() -> list[str]:
@@ -174,15 +225,11 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
             hint = "It was stopped before the first model was saved."
         raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}")
     path = folder / "model.safetensors"
-    model, metadata = load_model(path)
+    facts = _read_facts(folder / "run.json")
+    matcher, metadata = trained_method(str(facts.get("method", "acnn"))).load(path)
     config = RunConfig.from_dict(metadata.get("config"), str(path))
-    if (model.angles, model.scales) != (config.patches.angles, len(config.patches.scales)):
-        raise InputError(
-            f"{path}: the network takes {model.angles} angles and {model.scales} scales, but its settings are "
-            f"{config.patches.angles} angles and scales {config.patches.scales}."
-        )
-    reference, mirror = _read_reference(folder / "reference.safetensors", model.classes)
-    return Run(folder, model, config, reference, mirror, _read_facts(folder / "run.json"))
+    reference, mirror = _read_reference(folder / "reference.safetensors", matcher.classes)
+    return Run(folder, matcher, config, reference, mirror, facts)
 
 
 def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None]:
@@ -196,7 +243,7 @@ def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None]:
     except InputError as error:
         raise InputError(f"{path}: the reference is damaged: {error}") from error
     m, mirror = len(reference.vertices), arrays.get("mirror")
-    if m != classes:
+    if classes and m != classes:
         raise InputError(f"{path}: the reference has {m} vertices, but the network labels {classes}.")
     if mirror is None:
         return reference, None

@@ -135,7 +135,7 @@ class Residual(nn.Module):
         self.norm = BatchNorm(out_features)
         same = in_features == out_features
         self.skip = nn.Identity() if same else FC(in_features, out_features, relu=False, bias=False)
-        self.uses = tuple(dict.fromkeys(name for layer in self.body for name in layer.uses))
+        self.uses = operators_used(self.body)
 
     def forward(self, f: torch.Tensor, *operators: Any) -> torch.Tensor:
         """(n, p) to (n, q), given the operators that `uses` names, in their order."""
@@ -146,8 +146,14 @@ class Residual(nn.Module):
 def apply_layers(layers: Iterable[nn.Module], f: torch.Tensor, operators: Operators) -> torch.Tensor:
     """Apply layers one after the other, each with the operators that it declares in `uses`."""
     for layer in layers:
-        f = layer(f, *operators.select(layer.uses))
+        f = layer(f, *operators.select(operators_used([layer])))
     return f
+
+
+def operators_used(layers: Iterable[nn.Module]) -> tuple[str, ...]:
+    """Names of the operators that layers declare in `uses`, each once."""
+    declared: list[tuple[str, ...]] = [layer.uses for layer in layers]  # type: ignore[misc]
+    return tuple(dict.fromkeys(name for names in declared for name in names))
 
 
 class Output(FC):

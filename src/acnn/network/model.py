@@ -15,7 +15,7 @@ from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.files import whole_file
 from acnn.network.architecture import Architecture, LayerSpec
-from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, apply_layers
+from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, apply_layers, operators_used
 from acnn.network.operators import Operators
 from acnn.network.patches import Patches
 from acnn.network.settings import SpectralSettings
@@ -66,8 +66,9 @@ class ShapeNetwork(nn.Module):
         super().__init__()
         if in_features < 1 or classes < 0:
             raise InputError(f"A network from {in_features} features to {classes} classes: each must be at least 1.")
-        parsed = isinstance(architecture, Architecture)
-        self.architecture = architecture if parsed else Architecture.parse(architecture, softmax=classes > 0)
+        if isinstance(architecture, str):
+            architecture = Architecture.parse(architecture, softmax=classes > 0)
+        self.architecture = architecture
         self.in_features = in_features
         self.classes = classes
         self.angles = angles
@@ -76,7 +77,7 @@ class ShapeNetwork(nn.Module):
         self.spectral = SpectralSettings(**spectral) if isinstance(spectral, dict) else spectral
         layers, self.channels = _layers(self.architecture.layers, in_features, self)
         self.layers = nn.ModuleList(layers)
-        self.uses = tuple(dict.fromkeys(name for layer in layers for name in layer.uses))
+        self.uses = operators_used(layers)
         self.classifier = Output(self.channels, classes) if classes else None
         self.register_buffer("input_mean", torch.zeros(in_features))
         self.register_buffer("input_std", torch.ones(in_features))
@@ -140,7 +141,7 @@ class ShapeNetwork(nn.Module):
         if f.ndim != 2 or f.shape[1] != self.in_features:
             raise InputError(f"The network takes (n, {self.in_features}) descriptors, but was given {tuple(f.shape)}.")
         given = Operators(patches=operators) if isinstance(operators, Patches) else operators
-        around = [i for i, layer in enumerate(self.layers) if layer.uses]
+        around = [i for i, layer in enumerate(self.layers) if operators_used([layer])]
         split = around[-1] + 1 if around else 0
         if split and isinstance(self.layers[0], FC):
             f = apply_layers(self.layers[1:split], self._first(f, self.layers[0]), given)

@@ -248,7 +248,7 @@ def first_match(folder: Path, show: Show, *, progress: Progress | None = None) -
     show
         Called with the match, A with the texture, and the folder, as soon as they are there.
     progress
-        Called with (done, total); the stages are those of `match_pair`.
+        Called with (done, total); the stages are those of `match`.
 
     Returns
     -------

@@ -34,7 +34,8 @@ def evaluate_run(
     data: str | Path | Dataset | None = None,
     *,
     test_list: str | None = None,
-    refinement: str = "none",
+    refinement: str = "auto",
+    reestimate: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
     keep: Callable[[Matched], None] | None = None,
@@ -51,6 +52,8 @@ def evaluate_run(
         Shapes, as for `Dataset.select`; by default those marked `test`, or all that were not trained on.
     refinement : str
         `none`, `fm`, `zoomout`, `pfm` or `auto`.
+    reestimate : bool
+        Take the statistics of batch normalisation from each query instead of the training shapes.
     workers : int
         Processes that prepare.
     progress : Progress or None
@@ -67,20 +70,21 @@ def evaluate_run(
         `unknown` for runs that did not record it.
     """
     opened = run if isinstance(run, Run) else open_run(run)
+    if reestimate:
+        opened = opened.reestimated()
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
     if not _same_reference(dataset.reference, opened.reference):
         raise InputError(
             f"The truth of {dataset.name} is on a reference of {len(dataset.reference.vertices)} vertices, which is "
             f"not that of the network ({len(opened.reference.vertices)} vertices). Evaluate on data that share it."
         )
-    unit = opened.facts.get("unit")
+    unit = opened.unit
     dataset = dataset if unit is None else replace(dataset, unit=unit)
     method = known_method(refinement)
     names = _test_names(opened, dataset, test_list)
     prepared, failures = prepare(
         dataset,
-        opened.config.descriptors,
-        opened.config.patches,
+        opened.needs,
         samples=names,
         workers=workers,
         progress=begin_stage(progress, "preparing"),
@@ -161,9 +165,8 @@ class _Judge:
         """
         self.run.check_triangulation(example.shape)
         query = surface_of(example.shape, shape.unit)
-        patches, descriptors = shape.patches(), shape.descriptors()
         began = time.perf_counter()
-        soft = self.run.soft_map(descriptors, patches)
+        soft = self.run.soft_map(shape)
         measured = {"seconds": time.perf_counter() - began}
         measured["smoothness"] = smoothness(soft.query_to_reference, query, self.reference)
         truth, other, rows = _truth(example, self.run.mirror)

@@ -110,6 +110,7 @@ def _parts() -> dict[str, Callable[[], Any]]:
         model.eval()
         with torch.no_grad():
             features = model.features(values, patches)
+            assert model.classifier is not None
             return soft_map_from_features(features, model.classifier.weight, model.classifier.bias)
 
     return {

@@ -10,20 +10,20 @@ from typing import Any
 import numpy as np
 
 from acnn.arguments import check_arguments
-from acnn.correspondence.descriptor_matching import match_without_network
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
 from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import reference_to_target_from, subvertex_map, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
 from acnn.correspondence.soft_map import SoftMap
-from acnn.descriptors.settings import describe_surface
 from acnn.errors import InputError
-from acnn.methods.run import Run, open_run
+from acnn.methods.descriptors import DESCRIPTORS
+from acnn.methods.method import PairMethod
+from acnn.methods.registry import AUTO, METHODS, PAIR_METHODS, pair_method
+from acnn.methods.run import Run, open_run, shipped_models
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.shapes.mesh import BarycentricPoints, Shape
 from acnn.surface.surface import Surface, surface_of
-from acnn.training.prepared import cached_descriptors, make_patches
 from acnn.types import FloatArray, IntArray
 
 HUMANS = "humans"
@@ -118,6 +118,11 @@ class PairMatch:
         """`good`, `doubtful` or `failed`."""
         return self.judgement.verdict
 
+    @property
+    def report(self) -> dict[str, Any]:
+        """What `acnn match --json` prints of the map."""
+        return self.facts
+
     @cached_property
     def places(self) -> BarycentricPoints:
         """The map between vertices: for each vertex of A a point of a triangle of B (`subvertex_map`).
@@ -169,18 +174,11 @@ def match_shape(
     method = known_method(refinement)
     check_matchable(shape, "The shape", spectral=run.shipped)
     run.check_triangulation(shape)
-    unit = unit if unit is not None else run.facts.get("unit")
-    patches = make_patches(
-        shape, run.config.patches, unit=unit, cache=cache, progress=begin_stage(progress, "operators")
-    )
+    inputs = run.prepare(shape, unit=unit, cache=cache, progress=begin_stage(progress, "operators"))
+    surface = surface_of(shape, inputs.unit)
     begin_stage(progress, "network output")
-    surface = surface_of(shape, patches.unit)
-    settings = run.config.descriptors
-    described = (
-        cached_descriptors(shape, surface, settings) if cache else describe_surface(surface, settings, shape=shape)
-    )
-    soft = run.soft_map(described, patches, k=CANDIDATES)
-    reference = surface_of(run.reference, run.facts.get("unit"))
+    soft = run.soft_map(inputs, k=CANDIDATES)
+    reference = surface_of(run.reference, run.unit)
     if method != "none":
         begin_stage(progress, "refinement")
     refined = refine(soft, surface, reference, method)
@@ -192,11 +190,12 @@ def match_shape(
 
 
 @check_arguments
-def match_pair(
+def match(
     a: Shape,
     b: Shape,
-    model: Run | str | os.PathLike[str] | None = HUMANS,
     *,
+    method: str = AUTO,
+    model: Run | str | os.PathLike[str] | None = None,
     refinement: str = "auto",
     unit: float | None = None,
     cache: bool = True,
@@ -214,7 +213,11 @@ def match_pair(
     a, b : Shape
         As `load` returns them.
     model : Run or path or None
-        A run, its folder, the name of a network of the package, or None for descriptors alone.
+        A run, its folder, or the name of a pretrained model; None is the pretrained model `humans` where the method is
+        `auto`.
+    method : str
+        `auto`; the name of the trained method that the run must be of; or a pair method (`acnn.methods`), which takes
+        no model.
     refinement : str
         `none`, `fm`, `zoomout`, `pfm` or `auto`.
     unit : float or None
@@ -231,11 +234,11 @@ def match_pair(
     InputError
         Where one of them cannot be matched (`check_matchable`).
     """
-    method = known_method(refinement)
-    run = model if model is None or isinstance(model, Run) else open_run(model)
+    refining = known_method(refinement)
+    run = model_of_method(model, method)
     spectral = run is None or run.shipped  # another network may have been trained on shapes like these
     remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
-    learned = run.facts.get("unit") if run is not None else None
+    learned = run.unit if run is not None else None
     there = surface_of(b, learned)
     if unit is not None:
         why = "given"
@@ -246,22 +249,30 @@ def match_pair(
     here = surface_of(a, unit)
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}, "remarks": remarks}
     if run is None:
-        alone = _by_descriptors(here, there, method, "no network was asked for", facts, progress)
+        pair = PAIR_METHODS.get(method, DESCRIPTORS)
+        alone = _by_pair_method(pair, here, there, refining, f"the method {pair.name} was asked for", facts, progress)
         return _judged(alone, ["Where both are human bodies, try the pretrained model (--model humans)."])
     training = "Train a network on shapes like these (acnn train)."
-    found = _through(a, b, run, method, (here.unit, there.unit), cache, progress, facts)
+    found = _through(a, b, run, refining, (here.unit, there.unit), cache, progress, facts)
     sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]
     if (sure >= FITS and change <= TORN) or not run.shipped:
-        return _judged(found, ["Try descriptors instead of the network (--model none).", training])
+        return _judged(found, ["Try descriptors instead of the network (--method descriptors).", training])
     doubt, factor = f"the network '{run.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
     if change > TORN:
         factor = 1.0
         doubt = f"the network '{run.name}' distorts these shapes (lengths change by {change:.0%})"
-    other = _by_descriptors(found.a, found.b, method, f"{doubt}, and descriptors keep lengths better", facts, progress)
+    other = _by_pair_method(
+        DESCRIPTORS, found.a, found.b, refining, f"{doubt}, and descriptors keep lengths better", facts, progress
+    )
     if other.facts["distortion"] > factor * change:
         found.facts["why"] = f"{doubt}, but descriptors do not keep lengths better"
         other = found
     return _judged(other, [training])
+
+
+def match_pair(a: Shape, b: Shape, model: Run | str | os.PathLike[str] | None = HUMANS, **options: Any) -> PairMatch:
+    """The older form of `match`, in which `model=None` stands for descriptors."""
+    return match(a, b, model="none" if model is None else model, **options)
 
 
 @dataclass(frozen=True, eq=False)
@@ -306,7 +317,7 @@ def _through(
     )
     if method != "none":
         begin_stage(progress, "refinement")
-    reference = surface_of(run.reference, run.facts.get("unit"))
+    reference = surface_of(run.reference, run.unit)
     bases = [None if method == "none" else basis_of(s, EIGENFUNCTIONS[method]) for s in (first.surface, second.surface)]
     # B is the whole even where A is a part.
     whole = refine(
@@ -328,18 +339,62 @@ def _through(
     return _Found(first.surface, second.surface, matched, (whole[matched], whole), facts, start)
 
 
-def _by_descriptors(
-    a: Surface, b: Surface, method: RefineMethod, why: str, facts: dict[str, Any], progress: Progress | None
+def _by_pair_method(
+    method: PairMethod,
+    a: Surface,
+    b: Surface,
+    refinement: RefineMethod,
+    why: str,
+    facts: dict[str, Any],
+    progress: Progress | None,
 ) -> _Found:
-    found = match_without_network(a, b, method, progress=begin_stage(progress, "descriptors"))
+    found = method.match(a, b, refinement, begin_stage(progress, method.name))
     facts = facts | {
-        "route": "descriptors",
+        "route": method.name,
         "why": why,
         "model": None,
-        "distortion": 1.0 - float(found.confidence.mean()),
-        "refinement": {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts},
+        "distortion": found.distortion,
+        "refinement": found.report,
     }
-    return _Found(a, b, found.query_to_reference, None, facts)
+    return _Found(a, b, found.a_to_b, None, facts)
+
+
+def model_of_method(model: Run | str | os.PathLike[str] | None, method: str) -> Run | None:
+    """The run that a method matches with.
+
+    Parameters
+    ----------
+    model : Run or path or None
+        As for `match`; "none" is the older form of the method `descriptors`.
+    method : str
+        As for `match`.
+
+    Returns
+    -------
+    Run or None
+        None where the method matches two shapes as they are.
+
+    Raises
+    ------
+    InputError
+        Where there is no such method, it needs a model or takes none, or the run is of another.
+    """
+    if model == "none":
+        model, method = None, "descriptors" if method == AUTO else method
+    if method != AUTO and method not in METHODS:
+        if model is not None:
+            raise InputError(f"The method '{pair_method(method).name}' takes no model: leave out --model.")
+        pair_method(method)
+        return None
+    if model is None and method != AUTO:
+        raise InputError(
+            f"The method '{method}' needs a trained model: give the folder of a run with --model, or the name of a "
+            f"pretrained one ({', '.join(shipped_models())})."
+        )
+    run = model if isinstance(model, Run) else open_run(HUMANS if model is None else model)
+    if method not in (AUTO, run.config.method):
+        raise InputError(f"{run.name}: is a run of the method '{run.config.method}', not of '{method}'.")
+    return run
 
 
 def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:

@@ -19,10 +19,11 @@ from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import subvertex_map
 from acnn.errors import InputError
 from acnn.files import check_outputs, write_whole
-from acnn.methods.run import Run, open_run
+from acnn.methods.registry import AUTO
+from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
 from acnn.runs.cost import machine_memory_mb, match_cost
-from acnn.runs.match import match_pair, match_shape
+from acnn.runs.match import match, match_shape, model_of_method
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
 from acnn.shapes.save import save
@@ -39,7 +40,9 @@ def match_files(
     model: Run | str | os.PathLike[str] | None,
     out: str | os.PathLike[str],
     *,
+    method: str = AUTO,
     refinement: str = "auto",
+    reestimate: bool = False,
     unit: float | None = None,
     barycentric: bool = False,
     force: bool = False,
@@ -48,7 +51,7 @@ def match_files(
     keep: Callable[[FileMatch], object] | None = None,
     announce: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
-    """Match shape A to shape B (`match_pair`), or to the reference of a network (`match_shape`), and write the result.
+    """Match shape A to shape B (`match`), or to the reference of a network (`match_shape`), and write the result.
 
     Files: `query_to_reference.txt`, or `a_to_b.txt`: on line i the vertex that matches vertex i of A's file, both
     counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; the same counted from 1 as
@@ -62,6 +65,19 @@ def match_files(
 
     `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`); `announce` before the work
     with a sentence on what it will cost, where that is much (`match_cost`).
+
+    Parameters
+    ----------
+    a, b : path
+        Files; without B, A is matched to the reference of the model.
+    model, method, refinement, unit, cache, progress
+        As for `match`.
+    out : path
+        Folder of the result.
+    reestimate : bool
+        Take the statistics of batch normalisation from the shape instead of the training shapes.
+    barycentric, force, keep, announce
+        See above.
 
     Returns
     -------
@@ -80,14 +96,14 @@ def match_files(
     shape = load(a)
     target = load(b) if b is not None else None
     arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
-    if target is None and model is None:
-        raise InputError("Without a network there is no reference: give a second shape to match to.")
+    run = model_of_method(model, method)
+    if run is not None and reestimate:
+        run = run.reestimated()
+    if target is None and run is None:
+        raise InputError(f"The method '{method}' has no reference: give a second shape to match to.")
     if barycentric and target is not None and not isinstance(target, Mesh):
         raise InputError(f"{b}: a point cloud has no triangles for points to lie in. Leave out --barycentric.")
-    if target is None:
-        assert model is not None
-        run = model if isinstance(model, Run) else open_run(model)
-    goal: Shape = run.reference if target is None else target
+    goal: Shape = target if target is not None else run.reference  # type: ignore[union-attr]
     name, label = ("query_to_reference", "reference") if target is None else ("a_to_b", "b")
     files = [out / file for file in (f"{name}.txt", f"{name}.vts", "confidence.txt", "map.npz", "match.html")]
     files += [*_colored_files(shape, out / "a_colored"), *_colored_files(goal, out / f"{label}_colored")]
@@ -98,9 +114,10 @@ def match_files(
     if announce is not None and words:
         announce(words)
     if target is None:
+        assert run is not None
         remarks = check_matchable(shape, "A", spectral=run.shipped)
         alone = match_shape(shape, run, **arguments)
-        here, there = alone.surface, surface_of(run.reference, run.facts.get("unit"))
+        here, there = alone.surface, surface_of(run.reference, run.unit)
         matched, confidence = alone.query_to_reference, alone.confidence
         arrays: dict[str, Any] = {name: matched, "confidence": confidence}
         facts: dict[str, Any] = {"route": "network", "why": "", "model": run.name, "refinement": alone.facts}
@@ -108,7 +125,7 @@ def match_files(
         judgement = alone.judgement
         facts["judgement"] = judgement.as_dict()
     else:
-        pair = match_pair(shape, target, model, **arguments)
+        pair = match(shape, target, model=run, method=method if run is None else AUTO, **arguments)
         here, there, matched, confidence, facts = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.facts
         judgement = pair.judgement
         arrays = {name: matched, "confidence": confidence}

@@ -16,13 +16,15 @@ from acnn.datasets.dataset import Dataset
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.files import check_outputs
+from acnn.methods.method import TrainingData
+from acnn.methods.registry import trained_method
 from acnn.methods.run import FILES, write_run
 from acnn.network.architecture import Architecture
 from acnn.progress import Progress, begin_stage
 from acnn.training.checkpoint import check_settings, run_identity
-from acnn.training.config import RunConfig
+from acnn.training.config import RunConfig, preset_config
 from acnn.training.log import read_log
-from acnn.training.loop import Report, train
+from acnn.training.loop import Report
 from acnn.training.prepare import Failure, prepare
 
 
@@ -40,7 +42,7 @@ def train_run(
     progress: Progress | None = None,
     report: Report | None = None,
 ) -> tuple[dict[str, Any], list[Failure]]:
-    """Prepare a dataset and train a network on it.
+    """Prepare a dataset and train a method on it.
 
     Parameters
     ----------
@@ -76,7 +78,9 @@ def train_run(
     data_folder = Path(data) if not isinstance(data, Dataset) else None
     check_outputs(files, inputs=[data_folder], earlier=files if started else [], force=force)
     checkpoint = out / "checkpoint.safetensors"
-    Architecture.parse(config.train.architecture)
+    method = trained_method(config.method)
+    needs = method.needs(config)
+    Architecture.parse(config.train.architecture, softmax=config.train.task != "descriptor")
     if resume and checkpoint.exists():
         check_settings(checkpoint, config.as_dict())  # before anything is prepared
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
@@ -96,8 +100,7 @@ def train_run(
     everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))
     prepared, failures = prepare(
         everything,
-        config.descriptors,
-        config.patches,
+        needs,
         workers=workers,
         progress=begin_stage(progress, "preparing"),
     )
@@ -118,6 +121,7 @@ def train_run(
     validating = [shape for shape in prepared if shape.name not in names]
     facts: dict[str, Any] = {
         "data": str(data) if not isinstance(data, Dataset) else dataset.name,
+        "method": method.name,
         "train": [shape.name for shape in learning],
         "validation": [shape.name for shape in validating],
         "unit": dataset.unit,
@@ -136,17 +140,8 @@ def train_run(
         if report:
             report(step)
 
-    train(
-        learning,
-        len(dataset.reference.vertices),
-        config,
-        out,
-        validation=validating,
-        reference=dataset.reference,
-        resume=resume,
-        report=remember,
-        metadata={"data": facts["data"]},
-    )
+    data_of_method = TrainingData(learning, validating, dataset.reference)
+    method.train(data_of_method, config, out, resume, remember, {"data": facts["data"]})
     if not last:  # all steps were taken before
         last = (read_log(out / "log.jsonl", "step") or [{}])[-1]
     facts |= {
@@ -159,3 +154,25 @@ def train_run(
     facts["seconds_training"] = last.get("seconds", 0.0)
     write_run(out, dataset, config, facts | {"content": content})
     return facts, failures
+
+
+def config_of_method(method: str | None, preset: str | None) -> RunConfig:
+    """Settings to train a method with.
+
+    Parameters
+    ----------
+    method : str or None
+        Name of a trained method; None is that of the preset.
+    preset : str or None
+        Name of a preset or of a file; None is that of the method.
+
+    Raises
+    ------
+    InputError
+        Where the preset belongs to another method.
+    """
+    chosen = None if method is None else trained_method(method)
+    config = preset_config(preset or (chosen.preset if chosen else "quick"))
+    if chosen is not None and config.method != chosen.name:
+        raise InputError(f"The preset '{preset}' is one of the method '{config.method}', not of '{chosen.name}'.")
+    return config

@@ -42,7 +42,7 @@ def collect_view(
         Files of shapes, or one folder of a run.
     model : Path or None
         Folder or name of a run that matches the files, one to its reference, several to the last of them as
-        `match_pair` does; None shows them unmatched.
+        `match` does; None shows them unmatched.
     data, test_list, shapes
         For a run, its shapes: as for `collect_report`.
     refinement : str
@@ -89,7 +89,7 @@ def _of_files(
         ]
         return ViewData(title, tuple(plain))
     from acnn.methods.run import open_run, run_folder
-    from acnn.runs.match import match_pair, match_shape
+    from acnn.runs.match import match, match_shape
 
     run = open_run(run_folder(model))
     settings = run.config.patches
@@ -106,7 +106,7 @@ def _of_files(
     found = []
     for name, shape in zip(names[:-1], loaded[:-1], strict=True):
         stages = progress if len(loaded) == 2 else named_stages(progress, f"{name}, {{}}")
-        pair = match_pair(shape, loaded[-1], run, refinement=refinement, cache=cache, progress=stages)
+        pair = match(shape, loaded[-1], model=run, refinement=refinement, cache=cache, progress=stages)
         maps = {} if pair.soft_map is None else {NETWORK: pair.soft_map.query_to_reference}
         maps[MATCH] = pair.a_to_b
         one = ViewShape(name, shape, pair.a, maps, {}, pair.soft_map, settings, pair.a.unit, cache)

@@ -95,7 +95,9 @@ def check_settings(path: Path, config: dict[str, Any]) -> None:
         )
 
 
-def read_checkpoint(path: Path, model: ShapeNetwork, optimiser: torch.optim.Optimizer, config: dict[str, Any]) -> Progress:
+def read_checkpoint(
+    path: Path, model: ShapeNetwork, optimiser: torch.optim.Optimizer, config: dict[str, Any]
+) -> Progress:
     """Put model and optimiser into the state of a checkpoint.
 
     Raises

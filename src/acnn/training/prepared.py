@@ -259,7 +259,7 @@ def make_operator(
     surface: Surface, settings: PatchSettings, *, threads: int | None = None, progress: Progress | None = None
 ) -> PatchOperator:
     """The patch operator of a surface, of the kind that the settings are of."""
-    return settings.build(surface, threads=threads, progress=progress)
+    return build_patches(surface, settings, threads=threads, progress=progress)
 
 
 def _needed(settings: Any, kind: str) -> Any:

@@ -20,7 +20,7 @@ from acnn.training.prepared import make_patches
 from acnn.types import FloatArray, IntArray
 
 NETWORK, REFINED, MATCH, TRUTH = "network", "refined", "match", "truth"
-"""Names of maps: the network's own; refined, to its reference; what `match_pair` gives; the ground truth."""
+"""Names of maps: the network's own; refined, to its reference; what `match` gives; the ground truth."""
 
 
 @dataclass(frozen=True, eq=False)

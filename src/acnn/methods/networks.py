@@ -1,0 +1,108 @@
+"""What all methods share that are networks trained by gradient descent: training, loading and matching."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from acnn.correspondence.partial_map import soft_map_from_descriptors
+from acnn.correspondence.soft_map import SoftMap, soft_map_from_features
+from acnn.errors import InputError
+from acnn.methods.method import TrainingData
+from acnn.network.layers import reestimate_statistics
+from acnn.network.model import ShapeNetwork, load_model
+from acnn.shapes.mesh import Mesh
+from acnn.surface.spectra import SpectraSettings
+from acnn.training.config import RunConfig
+from acnn.training.loop import Report, train
+from acnn.training.prepared import Needs
+from acnn.training.tasks import LabelTask, PairTask, ShapeInputs, Task, network_inputs
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkMatcher:
+    """A trained network: labels over the reference, or a descriptor that is compared with that of the reference.
+
+    Attributes
+    ----------
+    network : ShapeNetwork
+        In evaluation mode.
+    reestimate : bool
+        Take the statistics of batch normalisation from the query instead of the training shapes.
+    """
+
+    network: ShapeNetwork
+    reestimate: bool = False
+
+    @property
+    def classes(self) -> int:
+        """Vertices m of the reference; 0 for descriptors."""
+        return self.network.classes
+
+    @property
+    def parameter_count(self) -> int:
+        """Learned numbers."""
+        return sum(parameter.numel() for parameter in self.network.parameters())
+
+    @torch.no_grad()
+    def soft_map(self, shape: ShapeInputs, reference: ShapeInputs, k: int = 16) -> SoftMap:
+        """The k most probable reference vertices of every vertex of a shape."""
+        classifier = self.network.eval().classifier
+        reestimate_statistics(self.network, self.reestimate)
+        features = self.network.features(*network_inputs(self.network, shape))
+        if classifier is not None:
+            return soft_map_from_features(features, classifier.weight, classifier.bias, k)
+        there = self.network.features(*network_inputs(self.network, reference))
+        return soft_map_from_descriptors(features.numpy(), there.numpy(), k)
+
+
+def network_needs(config: RunConfig) -> Needs:
+    """Descriptors, and of patches and spectra what the layers of the architecture use."""
+    letters = config.train.architecture.upper()
+    patches = config.patches if any(kind in letters for kind in ("IC", "GC")) else None
+    spectral = any(kind in letters for kind in ("SC", "WC"))
+    return Needs(config.descriptors, patches, SpectraSettings(count=config.spectral.eigenpairs) if spectral else None)
+
+
+def task_of(config: RunConfig, reference: Mesh) -> Task:
+    """What a configuration trains a network for."""
+    if config.train.task == "descriptor":
+        return PairTask(config)
+    return LabelTask(config, len(reference.vertices), reference)
+
+
+def train_network(
+    data: TrainingData,
+    config: RunConfig,
+    folder: Path,
+    resume: bool,
+    report: Report | None,
+    metadata: dict[str, Any],
+) -> None:
+    """Train a network for the configured task."""
+    train(
+        data.shapes,
+        task_of(config, data.reference),
+        config,
+        folder,
+        validation=data.validation,
+        reference=data.reference,
+        resume=resume,
+        report=report,
+        metadata=metadata,
+    )
+
+
+def load_network(path: Path) -> tuple[NetworkMatcher, dict[str, Any]]:
+    """A trained network of a file, and its metadata."""
+    network, metadata = load_model(path)
+    patches = RunConfig.from_dict(metadata.get("config"), str(path)).patches
+    if "patches" in network.uses and (network.angles, network.scales) != (patches.angles, len(patches.scales)):
+        raise InputError(
+            f"{path}: the network takes {network.angles} angles and {network.scales} scales, but its settings are "
+            f"{patches.angles} angles and scales {patches.scales}."
+        )
+    return NetworkMatcher(network), metadata

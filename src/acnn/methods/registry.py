@@ -1,0 +1,42 @@
+"""All methods by name: those that are trained (`METHODS`) and those that match two shapes as they are (`PAIR_METHODS`)."""
+
+from __future__ import annotations
+
+from acnn.errors import InputError
+from acnn.methods.acnn import ACNN
+from acnn.methods.descriptors import DESCRIPTORS
+from acnn.methods.method import Method, PairMethod
+from acnn.methods.pfm import PFM
+
+METHODS: dict[str, Method] = {method.name: method for method in (ACNN,)}
+PAIR_METHODS: dict[str, PairMethod] = {method.name: method for method in (DESCRIPTORS, PFM)}
+
+AUTO = "auto"
+"""The pretrained model where it fits, else descriptors."""
+
+
+def trained_method(name: str) -> Method:
+    """The trained method of a name.
+
+    Raises
+    ------
+    InputError
+        Where there is none, with the names that there are.
+    """
+    if name not in METHODS:
+        hint = " It matches two shapes as they are: use it with 'acnn match'." if name in PAIR_METHODS else ""
+        raise InputError(f"There is no method '{name}' to train; there are {', '.join(METHODS)}.{hint}")
+    return METHODS[name]
+
+
+def pair_method(name: str) -> PairMethod:
+    """The pair method of a name.
+
+    Raises
+    ------
+    InputError
+        Where there is none, with the names that there are.
+    """
+    if name not in PAIR_METHODS:
+        raise InputError(f"There is no method '{name}' for two shapes; there are {', '.join(PAIR_METHODS)}.")
+    return PAIR_METHODS[name]
