@@ -21,7 +21,7 @@ _WHERE = {
     "builtin_human": "acnn.datasets",
     "builtin_humans": "acnn.datasets",
     "cached_patches": "acnn.training.prepared",
-    "carry_shape": "acnn.correspondence",
+    "transfer_shape": "acnn.correspondence",
     "carry_texture": "acnn.correspondence",
     "describe": "acnn.shapes",
     "evaluate_run": "acnn.runs.evaluate",
@@ -44,7 +44,7 @@ _WHERE = {
 __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
-    from acnn.correspondence import carry_shape, carry_texture, refine
+    from acnn.correspondence import carry_texture, refine, transfer_shape
     from acnn.datasets import builtin_human, builtin_humans, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError

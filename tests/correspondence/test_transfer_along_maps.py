@@ -5,7 +5,7 @@ import pytest
 from analytic import bumpy, cylinder, permuted, rotation, sphere, subdivided
 
 from acnn.correspondence.texture import carry_texture, colors_at, sampled
-from acnn.correspondence.transfer import carry_shape, check_moved_faces, landmarks_on_query
+from acnn.correspondence.transfer import check_moved_faces, landmarks_on_query, transfer_shape
 from acnn.datasets import builtin_human
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
@@ -108,12 +108,12 @@ def test_a_shape_in_another_connectivity_keeps_its_surface():
     motion = rotation(4) * 2.5
     a = Mesh(fine.vertices @ motion.T + 7.0, fine.faces)
     edge = np.linalg.norm(b.vertices[b.faces[:, 0]] - b.vertices[b.faces[:, 1]], axis=1).mean()
-    moved = carry_shape(a, b, ClosestPoints(b.vertices, b.faces)(fine.vertices))
+    moved = transfer_shape(a, b, ClosestPoints(b.vertices, b.faces)(fine.vertices))
     off = np.linalg.norm((moved - 7.0) @ np.linalg.inv(motion.T) - b.vertices, axis=1)
     assert off.max() < 0.1 * edge
     # and with a third of the vertices without any match, they are put between the others
     few = np.flatnonzero(np.random.default_rng(0).random(len(b.vertices)) < 0.67)
-    sparse = carry_shape(Mesh(b.vertices, b.faces), b, BarycentricPoints.at_vertices(b.faces, nearest(few, b)))
+    sparse = transfer_shape(Mesh(b.vertices, b.faces), b, BarycentricPoints.at_vertices(b.faces, nearest(few, b)))
     assert np.linalg.norm(sparse - b.vertices, axis=1).max() < edge
 
 
@@ -155,8 +155,8 @@ def test_a_landmark_on_a_piece_that_nothing_matches_goes_to_the_nearest_place():
 def test_a_shape_with_a_piece_that_nothing_matches_is_refused():
     b = two_pieces()
     with pytest.raises(InputError, match="42 vertices, the first as loaded is 42"):
-        carry_shape(sphere(1), b, BarycentricPoints.at_vertices(b.faces, np.arange(42)))
-    moved = carry_shape(b, b, BarycentricPoints.at_vertices(b.faces, np.arange(84)))
+        transfer_shape(sphere(1), b, BarycentricPoints.at_vertices(b.faces, np.arange(42)))
+    moved = transfer_shape(b, b, BarycentricPoints.at_vertices(b.faces, np.arange(84)))
     assert np.linalg.norm(moved - b.vertices, axis=1).max() < 0.5
 
 

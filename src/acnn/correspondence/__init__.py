@@ -13,7 +13,7 @@ from acnn.correspondence.soft_map import (
     soft_map_from_point_map,
 )
 from acnn.correspondence.texture import carry_texture, colors_at
-from acnn.correspondence.transfer import carry_shape, landmarks_on_query, pull_back, push_forward
+from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward, transfer_shape
 
 __all__ = [
     "PartialMap",
@@ -22,7 +22,6 @@ __all__ = [
     "SpectralBasis",
     "UnlearnedMatch",
     "basis_of",
-    "carry_shape",
     "carry_texture",
     "colors_at",
     "guided_zoomout",
@@ -38,6 +37,7 @@ __all__ = [
     "soft_map_from_logits",
     "soft_map_from_point_map",
     "subvertex_map",
+    "transfer_shape",
     "vertex_distortions",
     "zoomout",
     "zoomout_sizes",

@@ -156,9 +156,9 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
         colors[pair.map.vertices < 0] = GREY
         return _without_texture(replace(pair.a, colors=colors)), {}
     if what == "shape":
-        from acnn.correspondence.transfer import carry_shape, check_moved_faces
+        from acnn.correspondence.transfer import check_moved_faces, transfer_shape
 
-        moved = carry_shape(pair.a, pair.b, pair.places())
+        moved = transfer_shape(pair.a, pair.b, pair.places())
         return replace(pair.b, vertices=moved, source=None), check_moved_faces(pair.a, pair.b, moved).as_dict()
     if not isinstance(pair.a, Mesh):
         raise InputError(f"{a}: a point cloud cannot wear a texture. Carry the colours instead, with --colors.")
