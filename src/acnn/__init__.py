@@ -22,7 +22,7 @@ _WHERE = {
     "builtin_humans": "acnn.datasets",
     "cached_patches": "acnn.training.prepared",
     "transfer_shape": "acnn.correspondence",
-    "carry_texture": "acnn.correspondence",
+    "transfer_texture": "acnn.correspondence",
     "describe": "acnn.shapes",
     "evaluate_run": "acnn.runs.evaluate",
     "from_arrays": "acnn.shapes",
@@ -44,7 +44,7 @@ _WHERE = {
 __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
-    from acnn.correspondence import carry_texture, refine, transfer_shape
+    from acnn.correspondence import refine, transfer_shape, transfer_texture
     from acnn.datasets import builtin_human, builtin_humans, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError

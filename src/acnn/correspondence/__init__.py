@@ -12,7 +12,7 @@ from acnn.correspondence.soft_map import (
     soft_map_from_logits,
     soft_map_from_point_map,
 )
-from acnn.correspondence.texture import carry_texture, colors_at
+from acnn.correspondence.texture import colors_at, transfer_texture
 from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward, transfer_shape
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "SpectralBasis",
     "UnlearnedMatch",
     "basis_of",
-    "carry_texture",
     "colors_at",
     "guided_zoomout",
     "landmarks_on_query",
@@ -38,6 +37,7 @@ __all__ = [
     "soft_map_from_point_map",
     "subvertex_map",
     "transfer_shape",
+    "transfer_texture",
     "vertex_distortions",
     "zoomout",
     "zoomout_sizes",
