@@ -1,6 +1,6 @@
 """Correspondence: soft maps, functional maps, ZoomOut, refinement, maps through a reference, transfer."""
 
-from acnn.correspondence.descriptor_matching import UnlearnedMatch, match_without_network
+from acnn.correspondence.descriptor_matching import UnlearnedMatch, match_by_descriptors
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.partial_map import PartialMap, partial_map, partial_map_from_descriptors
@@ -25,7 +25,7 @@ __all__ = [
     "colors_at",
     "guided_zoomout",
     "landmarks_on_query",
-    "match_without_network",
+    "match_by_descriptors",
     "partial_map",
     "partial_map_from_descriptors",
     "pull_back",

@@ -46,7 +46,7 @@ class UnlearnedMatch:
     facts: dict[str, Any]
 
 
-def match_without_network(
+def match_by_descriptors(
     query: Surface,
     reference: Surface,
     refinement: RefineMethod = "auto",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from acnn.arguments import check_arguments
-from acnn.correspondence.descriptor_matching import match_without_network
+from acnn.correspondence.descriptor_matching import match_by_descriptors
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
 from acnn.correspondence.matchable import check_matchable
@@ -205,7 +205,7 @@ def match_pair(
     """Match shape A to shape B: two meshes or clouds of any kind.
 
     Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
-    descriptors are compared (`match_without_network`). Where a network of the package is unsure of either shape, or
+    descriptors are compared (`match_by_descriptors`). Where a network of the package is unsure of either shape, or
     distorts them, descriptors are tried as well, and taken where they keep lengths clearly better; a network of one's
     own does not give way. `facts` say which. `judgement` says whether the map is to be trusted.
 
@@ -331,7 +331,7 @@ def _through(
 def _by_descriptors(
     a: Surface, b: Surface, method: RefineMethod, why: str, facts: dict[str, Any], progress: Progress | None
 ) -> _Found:
-    found = match_without_network(a, b, method, progress=begin_stage(progress, "descriptors"))
+    found = match_by_descriptors(a, b, method, progress=begin_stage(progress, "descriptors"))
     facts = facts | {
         "route": "descriptors",
         "why": why,
