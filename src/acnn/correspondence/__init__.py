@@ -1,6 +1,6 @@
 """Correspondence: soft maps, functional maps, ZoomOut, refinement, maps through a reference, transfer."""
 
-from acnn.correspondence.descriptor_matching import UnlearnedMatch, match_by_descriptors
+from acnn.correspondence.descriptor_matching import DescriptorMatch, match_by_descriptors
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.partial_map import PartialMap, partial_map, partial_map_from_descriptors
@@ -16,11 +16,11 @@ from acnn.correspondence.texture import colors_at, transfer_texture
 from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward, transfer_shape
 
 __all__ = [
+    "DescriptorMatch",
     "PartialMap",
     "Refined",
     "SoftMap",
     "SpectralBasis",
-    "UnlearnedMatch",
     "basis_of",
     "colors_at",
     "guided_zoomout",
