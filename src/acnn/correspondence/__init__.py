@@ -4,7 +4,7 @@ from acnn.correspondence.descriptor_matching import DescriptorMatch, match_by_de
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.partial_map import PartialMap, partial_map, partial_map_from_descriptors
-from acnn.correspondence.point_maps import reference_to_target_from, subvertex_map, vertex_distortions
+from acnn.correspondence.point_maps import barycentric_map, reference_to_target_from, vertex_distortions
 from acnn.correspondence.refine import Refined, refine
 from acnn.correspondence.soft_map import (
     SoftMap,
@@ -21,6 +21,7 @@ __all__ = [
     "Refined",
     "SoftMap",
     "SpectralBasis",
+    "barycentric_map",
     "basis_of",
     "colors_at",
     "guided_zoomout",
@@ -35,7 +36,6 @@ __all__ = [
     "soft_map_from_features",
     "soft_map_from_logits",
     "soft_map_from_point_map",
-    "subvertex_map",
     "transfer_shape",
     "transfer_texture",
     "vertex_distortions",

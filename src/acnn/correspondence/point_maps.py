@@ -54,7 +54,7 @@ SMOOTHING = 0.25
 """Time of the smoothing, in squares of the reference's mean edge."""
 
 
-def subvertex_map(
+def barycentric_map(
     query_to_reference: ArrayLike, query: Surface, reference: Surface, smoothing: float = SMOOTHING
 ) -> BarycentricPoints:
     """Points inside the reference's triangles, from matched vertices.

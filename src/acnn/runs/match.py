@@ -14,7 +14,7 @@ from acnn.correspondence.descriptor_matching import match_by_descriptors
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
 from acnn.correspondence.matchable import check_matchable
-from acnn.correspondence.point_maps import reference_to_target_from, subvertex_map, vertex_distortions
+from acnn.correspondence.point_maps import barycentric_map, reference_to_target_from, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
 from acnn.correspondence.soft_map import SoftMap
 from acnn.descriptors.settings import describe_surface
@@ -120,7 +120,7 @@ class PairMatch:
 
     @cached_property
     def places(self) -> BarycentricPoints:
-        """The map between vertices: for each vertex of A a point of a triangle of B (`subvertex_map`).
+        """The map between vertices: for each vertex of A a point of a triangle of B (`barycentric_map`).
 
         Raises
         ------
@@ -129,7 +129,7 @@ class PairMatch:
         """
         if self.b.is_cloud:
             raise InputError("B is a point cloud, so that no point can lie inside a triangle of it. Use a mesh as B.")
-        return subvertex_map(self.a_to_b, self.a, self.b)
+        return barycentric_map(self.a_to_b, self.a, self.b)
 
 
 @check_arguments
