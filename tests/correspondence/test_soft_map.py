@@ -6,9 +6,9 @@ import torch
 
 from acnn.correspondence import (
     SoftMap,
+    invert_through_reference,
     pull_back,
     push_forward,
-    reference_to_target_from,
     soft_map_from_features,
     soft_map_from_logits,
     soft_map_from_point_map,
@@ -104,7 +104,7 @@ def test_through_equals_the_dense_product():
 def test_a_map_turned_round_takes_the_most_confident_and_fills_gaps_along_the_surface():
     surface = strip()  # vertex 2 i + j at (i, j)
     target_to_reference = np.array([0, 0, 16, 6])
-    onward = reference_to_target_from(target_to_reference, surface, [0.2, 0.9, 0.5, 0.5])
+    onward = invert_through_reference(target_to_reference, surface, [0.2, 0.9, 0.5, 0.5])
     assert onward[0] == 1
     assert onward[16] == 2
     assert onward[6] == 3
@@ -116,7 +116,7 @@ def test_a_map_turned_round_takes_the_most_confident_and_fills_gaps_along_the_su
 def test_the_way_through_a_reference_undoes_permutations():
     random = np.random.default_rng(3)
     query, target = random.permutation(18), random.permutation(18)
-    onward = reference_to_target_from(target, strip())
+    onward = invert_through_reference(target, strip())
     result = soft_map_from_point_map(query, 18).through(onward, 18).query_to_reference
     np.testing.assert_array_equal(target[result], query)
 

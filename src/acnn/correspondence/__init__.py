@@ -4,7 +4,7 @@ from acnn.correspondence.descriptor_matching import DescriptorMatch, match_by_de
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.partial_map import PartialMap, partial_map, partial_map_from_descriptors
-from acnn.correspondence.point_maps import barycentric_map, reference_to_target_from, vertex_distortions
+from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import Refined, refine
 from acnn.correspondence.soft_map import (
     SoftMap,
@@ -25,13 +25,13 @@ __all__ = [
     "basis_of",
     "colors_at",
     "guided_zoomout",
+    "invert_through_reference",
     "landmarks_on_query",
     "match_by_descriptors",
     "partial_map",
     "partial_map_from_descriptors",
     "pull_back",
     "push_forward",
-    "reference_to_target_from",
     "refine",
     "soft_map_from_features",
     "soft_map_from_logits",

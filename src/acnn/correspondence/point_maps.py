@@ -101,7 +101,7 @@ def barycentric_map(
     return ClosestPoints(reference.vertices, reference.faces)(np.where(torn[:, None], places, smooth))
 
 
-def reference_to_target_from(
+def invert_through_reference(
     target_to_reference: ArrayLike, reference: Surface, confidence: ArrayLike | None = None
 ) -> IntArray:
     """Turn a map of target to reference round.

@@ -14,7 +14,7 @@ from acnn.correspondence.descriptor_matching import match_by_descriptors
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
 from acnn.correspondence.matchable import check_matchable
-from acnn.correspondence.point_maps import barycentric_map, reference_to_target_from, vertex_distortions
+from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
 from acnn.correspondence.soft_map import SoftMap
 from acnn.descriptors.settings import describe_surface
@@ -313,7 +313,7 @@ def _through(
         second.soft_map, second.surface, reference, "auto" if method == "pfm" else method, query_basis=bases[1]
     ).query_to_reference
     sure = second.soft_map.mass_near(whole, reference.vertices, NEAR)
-    start = first.soft_map.through(reference_to_target_from(whole, reference, sure), len(whole))
+    start = first.soft_map.through(invert_through_reference(whole, reference, sure), len(whole))
     refined = refine(start, first.surface, second.surface, method, query_basis=bases[0], reference_basis=bases[1])
     matched = refined.query_to_reference
     certain = first.soft_map.mass_near(whole[matched], reference.vertices, NEAR)
