@@ -62,7 +62,7 @@ class CopySettings:
 
 
 @dataclass(frozen=True, eq=False)
-class RemeshedCopy:
+class RemeshedSample:
     """Reads a shape and remeshes it; the result is kept in the cache, since it takes a second and more.
 
     Attributes
@@ -114,7 +114,7 @@ def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
         made[i] += 1
         name = f"{samples[i].name}_remeshed" + (str(made[i]) if made[i] > 1 else "")
         drawn = int(np.random.SeedSequence((settings.copies_seed, i, made[i])).generate_state(1)[0])
-        reader = RemeshedCopy(samples[i].read, dataset.reference, drawn, varied=True)
+        reader = RemeshedSample(samples[i].read, dataset.reference, drawn, varied=True)
         remeshed.append(Sample(name, reader, samples[i].split, samples[i].subject, samples[i].number))
     cut = _cut(replace(dataset, samples=tuple(samples)), settings)
     return replace(dataset, samples=(*samples, *remeshed, *cut))
@@ -143,7 +143,7 @@ def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
     added = [
         Sample(
             f"{sample.name}_remeshed" + (str(copy) if copy > 1 else ""),
-            RemeshedCopy(
+            RemeshedSample(
                 sample.read, dataset.reference, int(np.random.SeedSequence((seed, i, copy)).generate_state(1)[0])
             ),
             sample.split,
