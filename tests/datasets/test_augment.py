@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from acnn.datasets import open_dataset
-from acnn.datasets.augment import BlendedCopy, CopySettings, aligned, blended, with_copies
+from acnn.datasets.augment import CopySettings, InterpolatedSample, aligned, blended, with_copies
 from acnn.datasets.dataset import Example, Sample
 from acnn.errors import InputError
 
@@ -29,7 +29,7 @@ def test_aligning_undoes_a_rotation_and_a_shift_and_never_mirrors():
 def test_a_blend_lies_between_two_shapes_of_one_pose(people):
     read = people.samples[0].read
     moved = replace(read().shape, vertices=read().shape.vertices * 1.2 + [5, 0, 0])
-    example = BlendedCopy(read, lambda: Example(moved, read().labels), 0.5)()
+    example = InterpolatedSample(read, lambda: Example(moved, read().labels), 0.5)()
     centre = read().shape.vertices.mean(axis=0)
     expected = centre + 1.1 * (read().shape.vertices - centre)
     np.testing.assert_allclose(example.shape.vertices, expected, atol=1e-9)

@@ -204,7 +204,7 @@ _LOOKED_AT = 400
 
 
 @dataclass(frozen=True, eq=False)
-class BlendedCopy:
+class InterpolatedSample:
     """Reads two shapes of one triangulation and moves the first along the difference between them.
 
     Attributes
@@ -251,7 +251,9 @@ def blended(dataset: Dataset, copies: int, seed: int = 0) -> list[Sample]:
             # By lot, and drawn from names: other shapes in the dataset change few of the pairs.
             lots = {j: _draws(f"{seed} {copy} {sample.name} {dataset.samples[j].name}") for j in partners}
             chosen = max(lots, key=lambda j: lots[j][0])
-            reader = BlendedCopy(sample.read, dataset.samples[chosen].read, STRONGEST * (2 * lots[chosen][1] - 1))
+            reader = InterpolatedSample(
+                sample.read, dataset.samples[chosen].read, STRONGEST * (2 * lots[chosen][1] - 1)
+            )
             name = f"{sample.name}_blended" + (str(copy) if copy > 1 else "")
             made.append(Sample(name, reader, sample.split, sample.subject, sample.number))
     return made
