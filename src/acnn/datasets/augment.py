@@ -29,7 +29,7 @@ LACKING = (0.05, 0.6)
 
 
 @dataclass(frozen=True)
-class CopySettings:
+class AugmentSettings:
     """Which copies of the training shapes are learned from as well.
 
     Attributes
@@ -101,7 +101,7 @@ class RemeshedSample:
         return Example(copy.mesh, labels, truth=truth, mirrored=mirrored)
 
 
-def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
+def with_copies(dataset: Dataset, settings: AugmentSettings) -> Dataset:
     """The dataset and the copies of its shapes that the settings ask for."""
     samples = [*dataset.samples]
     if settings.blended:
@@ -120,7 +120,7 @@ def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
     return replace(dataset, samples=(*samples, *remeshed, *cut))
 
 
-def _cut(dataset: Dataset, settings: CopySettings) -> tuple[Sample, ...]:
+def _cut(dataset: Dataset, settings: AugmentSettings) -> tuple[Sample, ...]:
     """Parts of a dataset's shapes."""
     count = round(settings.cut * len(dataset))
     if not count:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from acnn.arguments import check_arguments
-from acnn.datasets.augment import CopySettings
+from acnn.datasets.augment import AugmentSettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
@@ -124,7 +124,7 @@ class RunConfig:
     preset: str = ""
     patches: PatchSettings = field(default_factory=PatchSettings)
     descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
-    copies: CopySettings = field(default_factory=CopySettings)
+    copies: AugmentSettings = field(default_factory=AugmentSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
 
     def with_changes(self, changes: dict[str, Any]) -> RunConfig:
@@ -188,7 +188,7 @@ class RunConfig:
 _SECTIONS: dict[str, type] = {
     "patches": PatchSettings,
     "descriptors": DescriptorSettings,
-    "copies": CopySettings,
+    "copies": AugmentSettings,
     "train": TrainSettings,
 }
 
