@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from acnn.datasets import open_dataset
-from acnn.datasets.augment import AugmentSettings, InterpolatedSample, aligned, blended, with_copies
+from acnn.datasets.augment import AugmentSettings, InterpolatedSample, aligned, augmented, blended
 from acnn.datasets.dataset import Example, Sample
 from acnn.errors import InputError
 
@@ -54,7 +54,7 @@ def test_partners_are_other_people_of_the_same_dataset(people):
 
 def test_copies_carry_exact_truth_on_the_reference(people):
     some = people.select("0,8")
-    made = with_copies(some, AugmentSettings(blended=1, remeshed=0.5))
+    made = augmented(some, AugmentSettings(blended=1, remeshed=0.5))
     blends = [s for s in made.samples if s.name.endswith("_blended")]
     remeshed = [s for s in made.samples if s.name.endswith("_remeshed")]
     assert len(made) == 2 + len(blends) + len(remeshed)
@@ -69,7 +69,7 @@ def test_copies_carry_exact_truth_on_the_reference(people):
 
 def test_shapes_of_other_triangulations_are_not_blended(people):
     some = people.select("0,8")
-    odd = with_copies(some, AugmentSettings(remeshed=1)).samples
+    odd = augmented(some, AugmentSettings(remeshed=1)).samples
     names = {s.name for s in blended(replace(some, samples=odd), 1)}
     assert all("remeshed" not in name for name in names)
     unknown = [Sample(s.name, s.read) for s in some.samples]

@@ -101,7 +101,7 @@ class RemeshedSample:
         return Example(copy.mesh, labels, truth=truth, mirrored=mirrored)
 
 
-def with_copies(dataset: Dataset, settings: AugmentSettings) -> Dataset:
+def augmented(dataset: Dataset, settings: AugmentSettings) -> Dataset:
     """The dataset and the copies of its shapes that the settings ask for."""
     samples = [*dataset.samples]
     if settings.blended:
