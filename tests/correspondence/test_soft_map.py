@@ -83,7 +83,7 @@ def test_through_adds_probabilities_that_meet_in_one_vertex():
     soft = SoftMap(
         np.array([[0, 1, 2, 3]], dtype=np.int32), np.array([[0.4, 0.3, 0.2, 0.05]], dtype=np.float32), reference_size=5
     )
-    onward = soft.through([7, 3, 3, 7, 0], 9)
+    onward = soft.compose([7, 3, 3, 7, 0], 9)
     np.testing.assert_array_equal(onward.vertices[0, :2], [3, 7])
     np.testing.assert_allclose(onward.probabilities, [[0.5, 0.45, 0, 0]], rtol=1e-6)
     assert onward.reference_size == 9
@@ -94,7 +94,7 @@ def test_through_equals_the_dense_product():
     logits = random.standard_normal((30, 20)).astype(np.float32)
     onward = random.integers(0, 6, 20)
     dense = dense_softmax(logits) @ np.eye(6)[onward]
-    result = soft_map_from_logits([logits], 20).through(onward, 6)
+    result = soft_map_from_logits([logits], 20).compose(onward, 6)
     back = np.zeros((30, 6))
     np.add.at(back, (np.arange(30)[:, None], result.vertices), result.probabilities)
     np.testing.assert_allclose(back, dense, atol=1e-6)
@@ -117,7 +117,7 @@ def test_the_way_through_a_reference_undoes_permutations():
     random = np.random.default_rng(3)
     query, target = random.permutation(18), random.permutation(18)
     onward = invert_through_reference(target, strip())
-    result = soft_map_from_point_map(query, 18).through(onward, 18).query_to_reference
+    result = soft_map_from_point_map(query, 18).compose(onward, 18).query_to_reference
     np.testing.assert_array_equal(target[result], query)
 
 

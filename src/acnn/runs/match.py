@@ -313,7 +313,7 @@ def _through(
         second.soft_map, second.surface, reference, "auto" if method == "pfm" else method, query_basis=bases[1]
     ).query_to_reference
     sure = second.soft_map.mass_near(whole, reference.vertices, NEAR)
-    start = first.soft_map.through(invert_through_reference(whole, reference, sure), len(whole))
+    start = first.soft_map.compose(invert_through_reference(whole, reference, sure), len(whole))
     refined = refine(start, first.surface, second.surface, method, query_basis=bases[0], reference_basis=bases[1])
     matched = refined.query_to_reference
     certain = first.soft_map.mass_near(whole[matched], reference.vertices, NEAR)
