@@ -54,7 +54,7 @@ def test_partners_are_other_people_of_the_same_dataset(people):
 
 def test_copies_carry_exact_truth_on_the_reference(people):
     some = people.select("0,8")
-    made = augmented(some, AugmentSettings(blended=1, remeshed=0.5))
+    made = augmented(some, AugmentSettings(interpolated=1, remeshed=0.5))
     blends = [s for s in made.samples if s.name.endswith("_blended")]
     remeshed = [s for s in made.samples if s.name.endswith("_remeshed")]
     assert len(made) == 2 + len(blends) + len(remeshed)

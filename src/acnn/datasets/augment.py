@@ -34,7 +34,7 @@ class AugmentSettings:
 
     Attributes
     ----------
-    blended : int
+    interpolated : int
         Mixed copies of every shape, see `acnn.datasets.augment`.
     remeshed : float
         Copies in other triangulations for every shape, mixed ones included; 0.5 is one for every second shape. Their
@@ -43,18 +43,18 @@ class AugmentSettings:
         Parts of every shape, mixed ones included, that lack up to 0.6 of its area; 0.5 is one of every second shape.
     cut_kind : Kind
         `cuts` or `holes`, see `acnn.datasets.parts`.
-    copies_seed : int
+    augment_seed : int
         Of everything random in them.
     """
 
-    blended: int = 0
+    interpolated: int = 0
     remeshed: float = 0.0
     cut: float = 0.0
     cut_kind: Kind = "cuts"
-    copies_seed: int = 0
+    augment_seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("blended", "remeshed", "cut"):
+        for name in ("interpolated", "remeshed", "cut"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
         if self.cut_kind not in KINDS:
@@ -104,8 +104,8 @@ class RemeshedSample:
 def augmented(dataset: Dataset, settings: AugmentSettings) -> Dataset:
     """The dataset and the copies of its shapes that the settings ask for."""
     samples = [*dataset.samples]
-    if settings.blended:
-        samples += blended(dataset, settings.blended, settings.copies_seed)
+    if settings.interpolated:
+        samples += blended(dataset, settings.interpolated, settings.augment_seed)
     count = round(settings.remeshed * len(samples))
     made: Counter[int] = Counter()
     remeshed = []
@@ -113,7 +113,7 @@ def augmented(dataset: Dataset, settings: AugmentSettings) -> Dataset:
         i = (k * len(samples)) // count if count < len(samples) else k % len(samples)
         made[i] += 1
         name = f"{samples[i].name}_remeshed" + (str(made[i]) if made[i] > 1 else "")
-        drawn = int(np.random.SeedSequence((settings.copies_seed, i, made[i])).generate_state(1)[0])
+        drawn = int(np.random.SeedSequence((settings.augment_seed, i, made[i])).generate_state(1)[0])
         reader = RemeshedSample(samples[i].read, dataset.reference, drawn, varied=True)
         remeshed.append(Sample(name, reader, samples[i].split, samples[i].subject, samples[i].number))
     cut = _cut(replace(dataset, samples=tuple(samples)), settings)
@@ -127,7 +127,7 @@ def _cut(dataset: Dataset, settings: AugmentSettings) -> tuple[Sample, ...]:
         return ()
     if dataset.unit is None:
         raise InputError("Parts need a unit of length that whole shapes have, too: this dataset gives each its own.")
-    return parts_of(dataset, settings.cut_kind, LACKING, count=count, seed=settings.copies_seed).samples
+    return parts_of(dataset, settings.cut_kind, LACKING, count=count, seed=settings.augment_seed).samples
 
 
 def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:

@@ -89,7 +89,9 @@ def train_run(
     if validation is not None:
         names -= {sample.name for sample in validation.samples}
     began = time.perf_counter()
-    learned = augmented(replace(training, samples=tuple(s for s in training.samples if s.name in names)), config.copies)
+    learned = augmented(
+        replace(training, samples=tuple(s for s in training.samples if s.name in names)), config.augment
+    )
     names = {sample.name for sample in learned.samples}
     everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))
     prepared, failures = prepare(

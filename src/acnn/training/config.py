@@ -117,14 +117,14 @@ class RunConfig:
     ----------
     preset : str
         The name it started from.
-    patches, descriptors, copies, train
+    patches, descriptors, augment, train
         The sections of the file.
     """
 
     preset: str = ""
     patches: PatchSettings = field(default_factory=PatchSettings)
     descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
-    copies: AugmentSettings = field(default_factory=AugmentSettings)
+    augment: AugmentSettings = field(default_factory=AugmentSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
 
     def with_changes(self, changes: dict[str, Any]) -> RunConfig:
@@ -148,7 +148,7 @@ class RunConfig:
             "preset": self.preset,
             "patches": self.patches.as_dict(),
             "descriptors": self.descriptors.as_dict(),
-            "copies": asdict(self.copies),
+            "augment": asdict(self.augment),
             "train": asdict(self.train),
         }
 
@@ -159,6 +159,7 @@ class RunConfig:
             raise InputError(
                 f"{where}: settings are {repr(values)[:60]}, but sections {', '.join(_SECTIONS)} are needed."
             )
+        values = current_names(values)
         config = cls(preset=str(values.get("preset", "")))
         for section, content in values.items():
             if section == "preset":
@@ -188,9 +189,48 @@ class RunConfig:
 _SECTIONS: dict[str, type] = {
     "patches": PatchSettings,
     "descriptors": DescriptorSettings,
-    "copies": AugmentSettings,
+    "augment": AugmentSettings,
     "train": TrainSettings,
 }
+
+
+FORMER_SECTIONS = {"copies": "augment"}
+"""Earlier names of sections, still read from the files of earlier runs."""
+
+FORMER_KEYS = {"blended": "interpolated", "copies_seed": "augment_seed"}
+"""Earlier names of keys, still read from the files of earlier runs."""
+
+
+def current_names(values: dict[str, Any]) -> dict[str, Any]:
+    """Replace the former names of sections and keys in the settings of an earlier run.
+
+    Parameters
+    ----------
+    values : dict[str, Any]
+        One dictionary a section, as from `RunConfig.as_dict`; other entries are kept as they are.
+
+    Returns
+    -------
+    dict[str, Any]
+        The same settings under their current names.
+
+    Raises
+    ------
+    InputError
+        Where a section or a key is given under both names.
+    """
+    renamed: dict[str, Any] = {}
+    for former, content in values.items():
+        section = FORMER_SECTIONS.get(former, former)
+        if section in renamed or (section != former and section in values):
+            raise InputError(f"The sections '{section}' and '{former}' are the same: give only '{section}'.")
+        renamed[section] = content
+        if section in _SECTIONS and isinstance(content, dict):
+            renamed[section] = {FORMER_KEYS.get(key, key): value for key, value in content.items()}
+            if len(renamed[section]) < len(content):
+                twice = next(key for key in content if FORMER_KEYS.get(key, key) != key)
+                raise InputError(f"Keys '{FORMER_KEYS[twice]}' and '{twice}' are the same: give only the first.")
+    return renamed
 
 
 def read_config(path: Path) -> RunConfig:
@@ -221,6 +261,8 @@ def preset_config(name: str) -> RunConfig:
 def _find(key: str) -> tuple[str, str]:
     """Section and name of a key."""
     section, _, name = key.rpartition(".")
+    section = FORMER_SECTIONS.get(section, section)
+    name = FORMER_KEYS.get(name, name)
     found = [s for s, kind in _SECTIONS.items() if name in {f.name for f in fields(kind)} and section in ("", s)]
     if len(found) == 1:
         return found[0], name
