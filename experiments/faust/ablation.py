@@ -92,7 +92,7 @@ ROWS: dict[str, Row] = {
     "label_smoothing": Row("a tenth of the target spread over all vertices", {"label_smoothing": 0.1}),
     "all_vertices": Row("the loss on all vertices instead of 1,000", {"loss_vertices": 0}),
     # what is learned from
-    "blended": Row("as many mixed bodies as well", {"blended": 1}),
+    "interpolated": Row("as many interpolated bodies as well", {"interpolated": 1}),
     "remeshed": Row("remeshed copies of half the shapes as well", {"remeshed": 0.5}),
     "remeshed_soft": Row("the same, and soft labels inside triangles", {"remeshed": 0.5, "soft_labels": True}),
 }

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from analytic import bumpy, permuted
 
-from acnn.correspondence.descriptor_matching import STARTS, _described, match_without_network
+from acnn.correspondence.descriptor_matching import STARTS, _described, match_by_descriptors
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.datasets import builtin_humans
@@ -21,7 +21,7 @@ def reference():
 def test_another_person_in_another_triangulation_is_matched(reference):
     mesh = builtin_humans().mesh(42)
     copy = remesh(mesh, seed=3)
-    found = match_without_network(surface_of(copy.mesh), reference)
+    found = match_by_descriptors(surface_of(copy.mesh), reference)
     result = evaluate_map(
         found.query_to_reference, copy.truth.nearest_vertex(mesh.vertices, mesh.faces), ReferenceDistances(reference)
     )
@@ -33,7 +33,7 @@ def test_another_person_in_another_triangulation_is_matched(reference):
 
 def test_the_refinement_is_the_one_asked_for():
     query, reference = surface_of(permuted(bumpy(2), 1)[0]), surface_of(bumpy(2))
-    plain = match_without_network(query, reference, "none")
+    plain = match_by_descriptors(query, reference, "none")
     assert (plain.facts["method"], plain.facts["used"]) == ("none", "none")
     left, right = (basis_of(s, 161) for s in (query, reference))
     radii, with_wks = STARTS[plain.facts["start"]]
@@ -41,4 +41,4 @@ def test_the_refinement_is_the_one_asked_for():
     nearest = soft_map_from_descriptors(here, there).query_to_reference
     np.testing.assert_array_equal(plain.query_to_reference, nearest)
     assert "asked for" in plain.facts["chosen_because"]
-    assert match_without_network(query, reference, "fm").facts["method"] == "fm"
+    assert match_by_descriptors(query, reference, "fm").facts["method"] == "fm"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from acnn.correspondence.point_maps import subvertex_map
+from acnn.correspondence.point_maps import barycentric_map
 from acnn.datasets import builtin_humans
 from acnn.errors import InputError
 from acnn.surface import surface_of
@@ -17,7 +17,7 @@ def test_a_remeshed_person_is_matched_more_finely_than_to_vertices():
     corners = reference.vertices[reference.faces]
     truth = np.einsum("nk,nkd->nd", copy.truth.weights, corners[copy.truth.faces])
     matched = copy.truth.nearest_vertex(mesh.vertices, mesh.faces)
-    points = subvertex_map(matched, surface_of(copy.mesh), reference)
+    points = barycentric_map(matched, surface_of(copy.mesh), reference)
     np.testing.assert_allclose(points.weights.sum(axis=1), 1.0)
     before = np.linalg.norm(reference.vertices[matched] - truth, axis=1).mean()
     after = np.linalg.norm(points.interpolate(corners) - truth, axis=1).mean()
@@ -29,8 +29,8 @@ def test_a_torn_map_keeps_its_far_matches():
     matched = np.arange(len(surface.vertices))
     far = int(np.argmax(np.linalg.norm(surface.vertices - surface.vertices[10], axis=1)))
     matched[10] = far
-    points = subvertex_map(matched, surface, surface)
+    points = barycentric_map(matched, surface, surface)
     place = points.interpolate(surface.vertices[surface.faces])[10]
     np.testing.assert_allclose(place, surface.vertices[far], atol=1e-6)
     with pytest.raises(InputError):
-        subvertex_map(matched[:5], surface, surface)
+        barycentric_map(matched[:5], surface, surface)

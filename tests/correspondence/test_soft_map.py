@@ -6,9 +6,9 @@ import torch
 
 from acnn.correspondence import (
     SoftMap,
+    invert_through_reference,
     pull_back,
     push_forward,
-    reference_to_target_from,
     soft_map_from_features,
     soft_map_from_logits,
     soft_map_from_point_map,
@@ -83,7 +83,7 @@ def test_through_adds_probabilities_that_meet_in_one_vertex():
     soft = SoftMap(
         np.array([[0, 1, 2, 3]], dtype=np.int32), np.array([[0.4, 0.3, 0.2, 0.05]], dtype=np.float32), reference_size=5
     )
-    onward = soft.through([7, 3, 3, 7, 0], 9)
+    onward = soft.compose([7, 3, 3, 7, 0], 9)
     np.testing.assert_array_equal(onward.vertices[0, :2], [3, 7])
     np.testing.assert_allclose(onward.probabilities, [[0.5, 0.45, 0, 0]], rtol=1e-6)
     assert onward.reference_size == 9
@@ -94,7 +94,7 @@ def test_through_equals_the_dense_product():
     logits = random.standard_normal((30, 20)).astype(np.float32)
     onward = random.integers(0, 6, 20)
     dense = dense_softmax(logits) @ np.eye(6)[onward]
-    result = soft_map_from_logits([logits], 20).through(onward, 6)
+    result = soft_map_from_logits([logits], 20).compose(onward, 6)
     back = np.zeros((30, 6))
     np.add.at(back, (np.arange(30)[:, None], result.vertices), result.probabilities)
     np.testing.assert_allclose(back, dense, atol=1e-6)
@@ -104,7 +104,7 @@ def test_through_equals_the_dense_product():
 def test_a_map_turned_round_takes_the_most_confident_and_fills_gaps_along_the_surface():
     surface = strip()  # vertex 2 i + j at (i, j)
     target_to_reference = np.array([0, 0, 16, 6])
-    onward = reference_to_target_from(target_to_reference, surface, [0.2, 0.9, 0.5, 0.5])
+    onward = invert_through_reference(target_to_reference, surface, [0.2, 0.9, 0.5, 0.5])
     assert onward[0] == 1
     assert onward[16] == 2
     assert onward[6] == 3
@@ -116,8 +116,8 @@ def test_a_map_turned_round_takes_the_most_confident_and_fills_gaps_along_the_su
 def test_the_way_through_a_reference_undoes_permutations():
     random = np.random.default_rng(3)
     query, target = random.permutation(18), random.permutation(18)
-    onward = reference_to_target_from(target, strip())
-    result = soft_map_from_point_map(query, 18).through(onward, 18).query_to_reference
+    onward = invert_through_reference(target, strip())
+    result = soft_map_from_point_map(query, 18).compose(onward, 18).query_to_reference
     np.testing.assert_array_equal(target[result], query)
 
 

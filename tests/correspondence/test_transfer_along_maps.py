@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from analytic import bumpy, cylinder, permuted, rotation, sphere, subdivided
 
-from acnn.correspondence.texture import carry_texture, colors_at, sampled
-from acnn.correspondence.transfer import carry_shape, check_moved_faces, landmarks_on_query
+from acnn.correspondence.texture import colors_at, sampled, transfer_texture
+from acnn.correspondence.transfer import check_moved_faces, landmarks_on_query, transfer_shape
 from acnn.datasets import builtin_human
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
@@ -42,7 +42,7 @@ def test_the_same_triangles_in_another_order_wear_the_same_picture():
     b = wrapped(bumpy(2))
     a, place = permuted(b, 3)
     inverse = np.argsort(place)
-    texture, crossing = carry_texture(a, b, BarycentricPoints.at_vertices(b.faces, inverse))
+    texture, crossing = transfer_texture(a, b, BarycentricPoints.at_vertices(b.faces, inverse))
     assert crossing == 0  # seams run along edges
     dressed = Mesh(a.vertices, a.faces, texture=texture)
     points = random_points(a)
@@ -57,14 +57,14 @@ def test_faces_across_a_seam_are_painted_from_the_surface(repeat):
     spin = np.array([[np.cos(turn), -np.sin(turn), 0], [np.sin(turn), np.cos(turn), 0], [0, 0, 1]])
     a = Mesh(b.vertices @ spin.T, b.faces)
     closest = ClosestPoints(b.vertices, b.faces)
-    texture, crossing = carry_texture(a, b, closest(a.vertices))
+    texture, crossing = transfer_texture(a, b, closest(a.vertices))
     assert 15 <= crossing < len(a.faces) / (2 if repeat > 1 else 4)
     points = random_points(a)
     truth = colors_of(b, closest(points.interpolate(a.vertices[a.faces])))
     off = np.abs(colors_of(Mesh(a.vertices, a.faces, texture=texture), points) - truth).max(axis=1)
     assert np.quantile(off, 0.99) < 12 * repeat
     assert off.mean() < 4 * repeat
-    bare, again = carry_texture(
+    bare, again = transfer_texture(
         a, Mesh(b.vertices, b.faces, texture=Texture(b.texture.uv, b.texture.uv_faces)), closest(a.vertices)
     )
     assert bare.image is None
@@ -76,9 +76,9 @@ def test_a_texture_comes_back_as_it_was():
     fine = subdivided(b)
     a = Mesh(fine.vertices @ rotation(2).T, fine.faces)
     to_b = ClosestPoints(b.vertices, b.faces)(fine.vertices)
-    there, _ = carry_texture(a, b, to_b)
+    there, _ = transfer_texture(a, b, to_b)
     # back: every vertex of B is a vertex of A
-    back, _ = carry_texture(
+    back, _ = transfer_texture(
         b, Mesh(a.vertices, a.faces, texture=there), BarycentricPoints.at_vertices(a.faces, np.arange(len(b.vertices)))
     )
     points = random_points(b)
@@ -99,7 +99,7 @@ def test_colours_of_vertices_and_of_pictures():
     with pytest.raises(InputError, match="neither"):
         colors_at(Mesh(b.vertices, b.faces), at)
     with pytest.raises(InputError, match="texture coordinates"):
-        carry_texture(b, Mesh(b.vertices, b.faces), points)
+        transfer_texture(b, Mesh(b.vertices, b.faces), points)
 
 
 def test_a_shape_in_another_connectivity_keeps_its_surface():
@@ -108,12 +108,12 @@ def test_a_shape_in_another_connectivity_keeps_its_surface():
     motion = rotation(4) * 2.5
     a = Mesh(fine.vertices @ motion.T + 7.0, fine.faces)
     edge = np.linalg.norm(b.vertices[b.faces[:, 0]] - b.vertices[b.faces[:, 1]], axis=1).mean()
-    moved = carry_shape(a, b, ClosestPoints(b.vertices, b.faces)(fine.vertices))
+    moved = transfer_shape(a, b, ClosestPoints(b.vertices, b.faces)(fine.vertices))
     off = np.linalg.norm((moved - 7.0) @ np.linalg.inv(motion.T) - b.vertices, axis=1)
     assert off.max() < 0.1 * edge
     # and with a third of the vertices without any match, they are put between the others
     few = np.flatnonzero(np.random.default_rng(0).random(len(b.vertices)) < 0.67)
-    sparse = carry_shape(Mesh(b.vertices, b.faces), b, BarycentricPoints.at_vertices(b.faces, nearest(few, b)))
+    sparse = transfer_shape(Mesh(b.vertices, b.faces), b, BarycentricPoints.at_vertices(b.faces, nearest(few, b)))
     assert np.linalg.norm(sparse - b.vertices, axis=1).max() < edge
 
 
@@ -155,8 +155,8 @@ def test_a_landmark_on_a_piece_that_nothing_matches_goes_to_the_nearest_place():
 def test_a_shape_with_a_piece_that_nothing_matches_is_refused():
     b = two_pieces()
     with pytest.raises(InputError, match="42 vertices, the first as loaded is 42"):
-        carry_shape(sphere(1), b, BarycentricPoints.at_vertices(b.faces, np.arange(42)))
-    moved = carry_shape(b, b, BarycentricPoints.at_vertices(b.faces, np.arange(84)))
+        transfer_shape(sphere(1), b, BarycentricPoints.at_vertices(b.faces, np.arange(42)))
+    moved = transfer_shape(b, b, BarycentricPoints.at_vertices(b.faces, np.arange(84)))
     assert np.linalg.norm(moved - b.vertices, axis=1).max() < 0.5
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from acnn.datasets import open_dataset
-from acnn.datasets.augment import BlendedCopy, CopySettings, aligned, blended, with_copies
+from acnn.datasets.augment import AugmentSettings, InterpolatedSample, aligned, augmented, blended
 from acnn.datasets.dataset import Example, Sample
 from acnn.errors import InputError
 
@@ -29,7 +29,7 @@ def test_aligning_undoes_a_rotation_and_a_shift_and_never_mirrors():
 def test_a_blend_lies_between_two_shapes_of_one_pose(people):
     read = people.samples[0].read
     moved = replace(read().shape, vertices=read().shape.vertices * 1.2 + [5, 0, 0])
-    example = BlendedCopy(read, lambda: Example(moved, read().labels), 0.5)()
+    example = InterpolatedSample(read, lambda: Example(moved, read().labels), 0.5)()
     centre = read().shape.vertices.mean(axis=0)
     expected = centre + 1.1 * (read().shape.vertices - centre)
     np.testing.assert_allclose(example.shape.vertices, expected, atol=1e-9)
@@ -54,7 +54,7 @@ def test_partners_are_other_people_of_the_same_dataset(people):
 
 def test_copies_carry_exact_truth_on_the_reference(people):
     some = people.select("0,8")
-    made = with_copies(some, CopySettings(blended=1, remeshed=0.5))
+    made = augmented(some, AugmentSettings(interpolated=1, remeshed=0.5))
     blends = [s for s in made.samples if s.name.endswith("_blended")]
     remeshed = [s for s in made.samples if s.name.endswith("_remeshed")]
     assert len(made) == 2 + len(blends) + len(remeshed)
@@ -69,7 +69,7 @@ def test_copies_carry_exact_truth_on_the_reference(people):
 
 def test_shapes_of_other_triangulations_are_not_blended(people):
     some = people.select("0,8")
-    odd = with_copies(some, CopySettings(remeshed=1)).samples
+    odd = augmented(some, AugmentSettings(remeshed=1)).samples
     names = {s.name for s in blended(replace(some, samples=odd), 1)}
     assert all("remeshed" not in name for name in names)
     unknown = [Sample(s.name, s.read) for s in some.samples]
@@ -78,6 +78,6 @@ def test_shapes_of_other_triangulations_are_not_blended(people):
 
 def test_bad_numbers_are_refused(people):
     with pytest.raises(InputError, match="negative"):
-        CopySettings(remeshed=-1)
+        AugmentSettings(remeshed=-1)
     with pytest.raises(InputError, match="at least one"):
         blended(people, 0)

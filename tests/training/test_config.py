@@ -1,3 +1,6 @@
+import tomllib
+from importlib import resources
+
 import pytest
 
 from acnn.errors import InputError
@@ -82,3 +85,21 @@ def test_the_demo_has_a_fixed_number_of_steps(preset):
     train = preset_config(preset).train
     assert train.steps > 0
     assert (train.minutes, train.core_minutes) == (0, 0)
+
+
+def test_settings_of_earlier_runs_are_read_under_their_former_names(tmp_path):
+    (tmp_path / "old.toml").write_text("[copies]\nblended = 2\nremeshed = 0.5\ncopies_seed = 7\n")
+    config = read_config(tmp_path / "old.toml")
+    assert (config.augment.interpolated, config.augment.remeshed, config.augment.augment_seed) == (2, 0.5, 7)
+    assert config == RunConfig().with_changes({"copies.blended": "2", "remeshed": "0.5", "copies_seed": "7"})
+    assert "[augment]\ninterpolated = 2\n" in str(config)
+    shipped = resources.files("acnn.methods") / "models" / "humans" / "config.toml"
+    text = shipped.read_text()
+    assert "[copies]" in text
+    assert RunConfig.from_dict(tomllib.loads(text)).augment.remeshed == 1.0
+
+
+@pytest.mark.parametrize("values", [{"copies": {}, "augment": {}}, {"augment": {"blended": 1, "interpolated": 2}}])
+def test_a_setting_given_under_both_of_its_names_is_refused(values):
+    with pytest.raises(InputError, match="are the same"):
+        RunConfig.from_dict(values)

@@ -1,10 +1,10 @@
 """Correspondence: soft maps, functional maps, ZoomOut, refinement, maps through a reference, transfer."""
 
-from acnn.correspondence.descriptor_matching import UnlearnedMatch, match_without_network
+from acnn.correspondence.descriptor_matching import DescriptorMatch, match_by_descriptors
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.partial_map import PartialMap, partial_map, partial_map_from_descriptors
-from acnn.correspondence.point_maps import reference_to_target_from, subvertex_map, vertex_distortions
+from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import Refined, refine
 from acnn.correspondence.soft_map import (
     SoftMap,
@@ -12,32 +12,32 @@ from acnn.correspondence.soft_map import (
     soft_map_from_logits,
     soft_map_from_point_map,
 )
-from acnn.correspondence.texture import carry_texture, colors_at
-from acnn.correspondence.transfer import carry_shape, landmarks_on_query, pull_back, push_forward
+from acnn.correspondence.texture import colors_at, transfer_texture
+from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward, transfer_shape
 
 __all__ = [
+    "DescriptorMatch",
     "PartialMap",
     "Refined",
     "SoftMap",
     "SpectralBasis",
-    "UnlearnedMatch",
+    "barycentric_map",
     "basis_of",
-    "carry_shape",
-    "carry_texture",
     "colors_at",
     "guided_zoomout",
+    "invert_through_reference",
     "landmarks_on_query",
-    "match_without_network",
+    "match_by_descriptors",
     "partial_map",
     "partial_map_from_descriptors",
     "pull_back",
     "push_forward",
-    "reference_to_target_from",
     "refine",
     "soft_map_from_features",
     "soft_map_from_logits",
     "soft_map_from_point_map",
-    "subvertex_map",
+    "transfer_shape",
+    "transfer_texture",
     "vertex_distortions",
     "zoomout",
     "zoomout_sizes",

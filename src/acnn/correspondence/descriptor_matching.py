@@ -28,7 +28,7 @@ STARTS: dict[str, tuple[tuple[float, ...], bool]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class UnlearnedMatch:
+class DescriptorMatch:
     """A map found without a network.
 
     Attributes
@@ -46,7 +46,7 @@ class UnlearnedMatch:
     facts: dict[str, Any]
 
 
-def match_without_network(
+def match_by_descriptors(
     query: Surface,
     reference: Surface,
     refinement: RefineMethod = "auto",
@@ -54,7 +54,7 @@ def match_without_network(
     query_basis: SpectralBasis | None = None,
     reference_basis: SpectralBasis | None = None,
     progress: Progress | None = None,
-) -> UnlearnedMatch:
+) -> DescriptorMatch:
     """Match two shapes of any kind by descriptors alone.
 
     Nearest descriptors are right for some vertices only; guided ZoomOut finds the smooth map that most of these agree
@@ -96,7 +96,7 @@ def match_without_network(
         "chosen_because": why,
         "distortion": {name: float(values.mean()) for name, (values, _) in found.items()},
     }
-    return UnlearnedMatch(best.query_to_reference, 1.0 - changes, facts)
+    return DescriptorMatch(best.query_to_reference, 1.0 - changes, facts)
 
 
 def _size(surface: Surface) -> int:

@@ -54,7 +54,7 @@ SMOOTHING = 0.25
 """Time of the smoothing, in squares of the reference's mean edge."""
 
 
-def subvertex_map(
+def barycentric_map(
     query_to_reference: ArrayLike, query: Surface, reference: Surface, smoothing: float = SMOOTHING
 ) -> BarycentricPoints:
     """Points inside the reference's triangles, from matched vertices.
@@ -101,7 +101,7 @@ def subvertex_map(
     return ClosestPoints(reference.vertices, reference.faces)(np.where(torn[:, None], places, smooth))
 
 
-def reference_to_target_from(
+def invert_through_reference(
     target_to_reference: ArrayLike, reference: Surface, confidence: ArrayLike | None = None
 ) -> IntArray:
     """Turn a map of target to reference round.

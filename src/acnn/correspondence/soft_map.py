@@ -53,7 +53,7 @@ class SoftMap:
         """(n,) probability of that vertex: c(x) = max_y f(x, y)."""
         return self.probabilities[:, 0]
 
-    def through(self, reference_to_target: ArrayLike, target_size: int) -> SoftMap:
+    def compose(self, reference_to_target: ArrayLike, target_size: int) -> SoftMap:
         """The soft map of query to target through the reference.
 
         Probabilities of reference vertices that fall on the same target vertex are added.

@@ -28,7 +28,7 @@ _LOOKED_AT = np.array(
 
 
 @check_arguments
-def carry_texture(query: Mesh, reference: Mesh, places: BarycentricPoints) -> tuple[Texture, int]:
+def transfer_texture(query: Mesh, reference: Mesh, places: BarycentricPoints) -> tuple[Texture, int]:
     """The reference's texture on the query.
 
     Parameters

@@ -141,7 +141,7 @@ class MovedFaces:
 
 
 @check_arguments
-def carry_shape(
+def transfer_shape(
     query: Shape, reference: Mesh, places: BarycentricPoints, *, smoothing: float | None = None
 ) -> FloatArray:
     """(m, 3) where the reference's vertices are on the query's surface.
@@ -201,7 +201,7 @@ def carry_shape(
 
 
 def check_moved_faces(query: Shape, reference: Mesh, moved: FloatArray) -> MovedFaces:
-    """Count the faces that `carry_shape` has damaged.
+    """Count the faces that `transfer_shape` has damaged.
 
     Parameters
     ----------

@@ -29,12 +29,12 @@ LACKING = (0.05, 0.6)
 
 
 @dataclass(frozen=True)
-class CopySettings:
+class AugmentSettings:
     """Which copies of the training shapes are learned from as well.
 
     Attributes
     ----------
-    blended : int
+    interpolated : int
         Mixed copies of every shape, see `acnn.datasets.augment`.
     remeshed : float
         Copies in other triangulations for every shape, mixed ones included; 0.5 is one for every second shape. Their
@@ -43,18 +43,18 @@ class CopySettings:
         Parts of every shape, mixed ones included, that lack up to 0.6 of its area; 0.5 is one of every second shape.
     cut_kind : Kind
         `cuts` or `holes`, see `acnn.datasets.parts`.
-    copies_seed : int
+    augment_seed : int
         Of everything random in them.
     """
 
-    blended: int = 0
+    interpolated: int = 0
     remeshed: float = 0.0
     cut: float = 0.0
     cut_kind: Kind = "cuts"
-    copies_seed: int = 0
+    augment_seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("blended", "remeshed", "cut"):
+        for name in ("interpolated", "remeshed", "cut"):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
         if self.cut_kind not in KINDS:
@@ -62,7 +62,7 @@ class CopySettings:
 
 
 @dataclass(frozen=True, eq=False)
-class RemeshedCopy:
+class RemeshedSample:
     """Reads a shape and remeshes it; the result is kept in the cache, since it takes a second and more.
 
     Attributes
@@ -101,11 +101,11 @@ class RemeshedCopy:
         return Example(copy.mesh, labels, truth=truth, mirrored=mirrored)
 
 
-def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
+def augmented(dataset: Dataset, settings: AugmentSettings) -> Dataset:
     """The dataset and the copies of its shapes that the settings ask for."""
     samples = [*dataset.samples]
-    if settings.blended:
-        samples += blended(dataset, settings.blended, settings.copies_seed)
+    if settings.interpolated:
+        samples += blended(dataset, settings.interpolated, settings.augment_seed)
     count = round(settings.remeshed * len(samples))
     made: Counter[int] = Counter()
     remeshed = []
@@ -113,21 +113,21 @@ def with_copies(dataset: Dataset, settings: CopySettings) -> Dataset:
         i = (k * len(samples)) // count if count < len(samples) else k % len(samples)
         made[i] += 1
         name = f"{samples[i].name}_remeshed" + (str(made[i]) if made[i] > 1 else "")
-        drawn = int(np.random.SeedSequence((settings.copies_seed, i, made[i])).generate_state(1)[0])
-        reader = RemeshedCopy(samples[i].read, dataset.reference, drawn, varied=True)
+        drawn = int(np.random.SeedSequence((settings.augment_seed, i, made[i])).generate_state(1)[0])
+        reader = RemeshedSample(samples[i].read, dataset.reference, drawn, varied=True)
         remeshed.append(Sample(name, reader, samples[i].split, samples[i].subject, samples[i].number))
     cut = _cut(replace(dataset, samples=tuple(samples)), settings)
     return replace(dataset, samples=(*samples, *remeshed, *cut))
 
 
-def _cut(dataset: Dataset, settings: CopySettings) -> tuple[Sample, ...]:
+def _cut(dataset: Dataset, settings: AugmentSettings) -> tuple[Sample, ...]:
     """Parts of a dataset's shapes."""
     count = round(settings.cut * len(dataset))
     if not count:
         return ()
     if dataset.unit is None:
         raise InputError("Parts need a unit of length that whole shapes have, too: this dataset gives each its own.")
-    return parts_of(dataset, settings.cut_kind, LACKING, count=count, seed=settings.copies_seed).samples
+    return parts_of(dataset, settings.cut_kind, LACKING, count=count, seed=settings.augment_seed).samples
 
 
 def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
@@ -143,7 +143,7 @@ def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
     added = [
         Sample(
             f"{sample.name}_remeshed" + (str(copy) if copy > 1 else ""),
-            RemeshedCopy(
+            RemeshedSample(
                 sample.read, dataset.reference, int(np.random.SeedSequence((seed, i, copy)).generate_state(1)[0])
             ),
             sample.split,
@@ -204,7 +204,7 @@ _LOOKED_AT = 400
 
 
 @dataclass(frozen=True, eq=False)
-class BlendedCopy:
+class InterpolatedSample:
     """Reads two shapes of one triangulation and moves the first along the difference between them.
 
     Attributes
@@ -251,7 +251,9 @@ def blended(dataset: Dataset, copies: int, seed: int = 0) -> list[Sample]:
             # By lot, and drawn from names: other shapes in the dataset change few of the pairs.
             lots = {j: _draws(f"{seed} {copy} {sample.name} {dataset.samples[j].name}") for j in partners}
             chosen = max(lots, key=lambda j: lots[j][0])
-            reader = BlendedCopy(sample.read, dataset.samples[chosen].read, STRONGEST * (2 * lots[chosen][1] - 1))
+            reader = InterpolatedSample(
+                sample.read, dataset.samples[chosen].read, STRONGEST * (2 * lots[chosen][1] - 1)
+            )
             name = f"{sample.name}_blended" + (str(copy) if copy > 1 else "")
             made.append(Sample(name, reader, sample.split, sample.subject, sample.number))
     return made

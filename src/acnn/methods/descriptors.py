@@ -1,6 +1,6 @@
 """Descriptor matching: SHOT and WKS of two shapes compared, then refined; nothing is trained."""
 
-from acnn.correspondence.descriptor_matching import match_without_network
+from acnn.correspondence.descriptor_matching import match_by_descriptors
 from acnn.correspondence.refine import RefineMethod
 from acnn.methods.method import PairMap, PairMethod
 from acnn.progress import Progress
@@ -9,7 +9,7 @@ from acnn.surface.surface import Surface
 
 def match(a: Surface, b: Surface, refinement: RefineMethod, progress: Progress | None = None) -> PairMap:
     """Map A to B by their descriptors."""
-    found = match_without_network(a, b, refinement, progress=progress)
+    found = match_by_descriptors(a, b, refinement, progress=progress)
     report = {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts}
     return PairMap(found.query_to_reference, 1.0 - float(found.confidence.mean()), report)
 

@@ -1,6 +1,6 @@
 """PFM: partial functional maps from descriptors (Rodola, Cosmo, Bronstein, Torsello, Cremers 2017)."""
 
-from acnn.correspondence.descriptor_matching import match_without_network
+from acnn.correspondence.descriptor_matching import match_by_descriptors
 from acnn.correspondence.refine import RefineMethod
 from acnn.methods.method import PairMap, PairMethod
 from acnn.progress import Progress
@@ -9,7 +9,7 @@ from acnn.surface.surface import Surface
 
 def match(a: Surface, b: Surface, refinement: RefineMethod, progress: Progress | None = None) -> PairMap:
     """Map a partial shape A to the full shape B; the refinement is always that of partial functional maps."""
-    found = match_without_network(a, b, "pfm", progress=progress)
+    found = match_by_descriptors(a, b, "pfm", progress=progress)
     report = {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts}
     return PairMap(found.query_to_reference, 1.0 - float(found.confidence.mean()), report)
 

@@ -13,7 +13,7 @@ from acnn.arguments import check_arguments
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
 from acnn.correspondence.matchable import check_matchable
-from acnn.correspondence.point_maps import reference_to_target_from, subvertex_map, vertex_distortions
+from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
 from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
@@ -125,7 +125,7 @@ class PairMatch:
 
     @cached_property
     def places(self) -> BarycentricPoints:
-        """The map between vertices: for each vertex of A a point of a triangle of B (`subvertex_map`).
+        """The map between vertices: for each vertex of A a point of a triangle of B (`barycentric_map`).
 
         Raises
         ------
@@ -134,7 +134,7 @@ class PairMatch:
         """
         if self.b.is_cloud:
             raise InputError("B is a point cloud, so that no point can lie inside a triangle of it. Use a mesh as B.")
-        return subvertex_map(self.a_to_b, self.a, self.b)
+        return barycentric_map(self.a_to_b, self.a, self.b)
 
 
 @check_arguments
@@ -204,7 +204,7 @@ def match(
     """Match shape A to shape B: two meshes or clouds of any kind.
 
     Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
-    descriptors are compared (`match_without_network`). Where a network of the package is unsure of either shape, or
+    descriptors are compared (`match_by_descriptors`). Where a network of the package is unsure of either shape, or
     distorts them, descriptors are tried as well, and taken where they keep lengths clearly better; a network of one's
     own does not give way. `facts` say which. `judgement` says whether the map is to be trusted.
 
@@ -324,7 +324,7 @@ def _through(
         second.soft_map, second.surface, reference, "auto" if method == "pfm" else method, query_basis=bases[1]
     ).query_to_reference
     sure = second.soft_map.mass_near(whole, reference.vertices, NEAR)
-    start = first.soft_map.through(reference_to_target_from(whole, reference, sure), len(whole))
+    start = first.soft_map.compose(invert_through_reference(whole, reference, sure), len(whole))
     refined = refine(start, first.surface, second.surface, method, query_basis=bases[0], reference_basis=bases[1])
     matched = refined.query_to_reference
     certain = first.soft_map.mass_near(whole[matched], reference.vertices, NEAR)

@@ -16,7 +16,7 @@ from acnn.arguments import check_arguments
 from acnn.correspondence.judge import Judgement
 from acnn.correspondence.map_files import files_of_match, fingerprint
 from acnn.correspondence.matchable import check_matchable
-from acnn.correspondence.point_maps import subvertex_map
+from acnn.correspondence.point_maps import barycentric_map
 from acnn.errors import InputError
 from acnn.files import check_outputs, write_whole
 from acnn.methods.registry import AUTO
@@ -133,7 +133,7 @@ def match_files(
             arrays |= {"query_to_reference": pair.through[0], "b_to_reference": pair.through[1]}
     begin_stage(progress, "writing")
     if barycentric:
-        points = subvertex_map(matched, here, there)
+        points = barycentric_map(matched, here, there)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
     arrays |= {"a_fingerprint": fingerprint(shape), f"{label}_fingerprint": fingerprint(goal)}
     # The list comes with the first file that is written: an interrupted result can be written again.

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from acnn.arguments import check_arguments
-from acnn.datasets.augment import with_copies
+from acnn.datasets.augment import augmented
 from acnn.datasets.dataset import Dataset
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
@@ -93,8 +93,8 @@ def train_run(
     if validation is not None:
         names -= {sample.name for sample in validation.samples}
     began = time.perf_counter()
-    learned = with_copies(
-        replace(training, samples=tuple(s for s in training.samples if s.name in names)), config.copies
+    learned = augmented(
+        replace(training, samples=tuple(s for s in training.samples if s.name in names)), config.augment
     )
     names = {sample.name for sample in learned.samples}
     everything = replace(dataset, samples=(*learned.samples, *(validation.samples if validation else ())))

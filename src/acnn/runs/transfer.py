@@ -156,17 +156,17 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
         colors[pair.map.vertices < 0] = GREY
         return _without_texture(replace(pair.a, colors=colors)), {}
     if what == "shape":
-        from acnn.correspondence.transfer import carry_shape, check_moved_faces
+        from acnn.correspondence.transfer import check_moved_faces, transfer_shape
 
-        moved = carry_shape(pair.a, pair.b, pair.places())
+        moved = transfer_shape(pair.a, pair.b, pair.places())
         return replace(pair.b, vertices=moved, source=None), check_moved_faces(pair.a, pair.b, moved).as_dict()
     if not isinstance(pair.a, Mesh):
         raise InputError(f"{a}: a point cloud cannot wear a texture. Carry the colours instead, with --colors.")
-    from acnn.correspondence.texture import carry_texture
+    from acnn.correspondence.texture import transfer_texture
 
     if pair.b.texture is None:
         raise InputError(f"{b}: has no texture coordinates. Use an OBJ, PLY or GLB with them, or --colors.")
-    texture, crossing = carry_texture(pair.a, pair.b, pair.places())
+    texture, crossing = transfer_texture(pair.a, pair.b, pair.places())
     return replace(pair.a, texture=texture, colors=None), {"seam_faces": crossing}
 
 

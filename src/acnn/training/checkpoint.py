@@ -16,7 +16,7 @@ from acnn.errors import InputError
 from acnn.files import map_arrays, read_arrays, write_arrays
 from acnn.network.model import ShapeNetwork, fitting_tensors
 from acnn.shapes.mesh import Mesh
-from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig
+from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig, current_names
 
 BUDGET = ("epochs", *INSTEAD_OF_EPOCHS, "validate_every")
 """Settings of a training that may change when it goes on."""
@@ -79,7 +79,7 @@ def check_settings(path: Path, config: dict[str, Any]) -> None:
     config : dict[str, Any]
         As from `run_identity`; what only one of the two knows is not compared.
     """
-    started = _about(path, map_arrays(path, verify=False)[1])["config"]
+    started = current_names(_about(path, map_arrays(path, verify=False)[1])["config"])
     other = []
     for section, now in config.items():
         before = started.get(section, now)

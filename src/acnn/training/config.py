@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from acnn.arguments import check_arguments
-from acnn.datasets.augment import CopySettings
+from acnn.datasets.augment import AugmentSettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
 from acnn.network.settings import SpectralSettings
@@ -135,7 +135,7 @@ class RunConfig:
         The name it started from.
     method : str
         Which of `acnn.methods` is trained.
-    patches, descriptors, copies, spectral, train
+    patches, descriptors, augment, spectral, train
         The sections of the file.
     """
 
@@ -143,7 +143,7 @@ class RunConfig:
     method: str = "acnn"
     patches: PatchSettings = field(default_factory=PatchSettings)
     descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
-    copies: CopySettings = field(default_factory=CopySettings)
+    augment: AugmentSettings = field(default_factory=AugmentSettings)
     spectral: SpectralSettings = field(default_factory=SpectralSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
 
@@ -169,7 +169,7 @@ class RunConfig:
             "method": self.method,
             "patches": self.patches.as_dict(),
             "descriptors": self.descriptors.as_dict(),
-            "copies": asdict(self.copies),
+            "augment": asdict(self.augment),
             "spectral": self.spectral.as_dict(),
             "train": asdict(self.train),
         }
@@ -181,6 +181,7 @@ class RunConfig:
             raise InputError(
                 f"{where}: settings are {repr(values)[:60]}, but sections {', '.join(_SECTIONS)} are needed."
             )
+        values = current_names(values)
         config = cls(preset=str(values.get("preset", "")), method=str(values.get("method", "acnn")))
         for section, content in values.items():
             if section in _PLAIN:
@@ -213,10 +214,49 @@ _PLAIN = ("preset", "method")
 _SECTIONS: dict[str, type] = {
     "patches": PatchSettings,
     "descriptors": DescriptorSettings,
-    "copies": CopySettings,
+    "augment": AugmentSettings,
     "spectral": SpectralSettings,
     "train": TrainSettings,
 }
+
+
+FORMER_SECTIONS = {"copies": "augment"}
+"""Earlier names of sections, still read from the files of earlier runs."""
+
+FORMER_KEYS = {"blended": "interpolated", "copies_seed": "augment_seed"}
+"""Earlier names of keys, still read from the files of earlier runs."""
+
+
+def current_names(values: dict[str, Any]) -> dict[str, Any]:
+    """Replace the former names of sections and keys in the settings of an earlier run.
+
+    Parameters
+    ----------
+    values : dict[str, Any]
+        One dictionary a section, as from `RunConfig.as_dict`; other entries are kept as they are.
+
+    Returns
+    -------
+    dict[str, Any]
+        The same settings under their current names.
+
+    Raises
+    ------
+    InputError
+        Where a section or a key is given under both names.
+    """
+    renamed: dict[str, Any] = {}
+    for former, content in values.items():
+        section = FORMER_SECTIONS.get(former, former)
+        if section in renamed or (section != former and section in values):
+            raise InputError(f"The sections '{section}' and '{former}' are the same: give only '{section}'.")
+        renamed[section] = content
+        if section in _SECTIONS and isinstance(content, dict):
+            renamed[section] = {FORMER_KEYS.get(key, key): value for key, value in content.items()}
+            if len(renamed[section]) < len(content):
+                twice = next(key for key in content if FORMER_KEYS.get(key, key) != key)
+                raise InputError(f"Keys '{FORMER_KEYS[twice]}' and '{twice}' are the same: give only the first.")
+    return renamed
 
 
 def read_config(path: Path) -> RunConfig:
@@ -247,6 +287,8 @@ def preset_config(name: str) -> RunConfig:
 def _find(key: str) -> tuple[str, str]:
     """Section and name of a key."""
     section, _, name = key.rpartition(".")
+    section = FORMER_SECTIONS.get(section, section)
+    name = FORMER_KEYS.get(name, name)
     found = [s for s, kind in _SECTIONS.items() if name in {f.name for f in fields(kind)} and section in ("", s)]
     if len(found) == 1:
         return found[0], name

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from acnn.correspondence.point_maps import reference_to_target_from
+from acnn.correspondence.point_maps import invert_through_reference
 from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
 from acnn.methods.run import Run
@@ -114,4 +114,4 @@ class ViewData:
         matched = shape.maps[map_name]
         known = np.flatnonzero(matched >= 0)
         confidence = None if shape.confidence is None else shape.confidence[known]
-        return known[reference_to_target_from(matched[known], self.reference.surface, confidence)].astype(np.int32)
+        return known[invert_through_reference(matched[known], self.reference.surface, confidence)].astype(np.int32)
