@@ -34,6 +34,7 @@ lint: env
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 bench: env
 	$(PIP) install --quiet -c constraints.txt -e ".[bench]"

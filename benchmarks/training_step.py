@@ -24,7 +24,7 @@ from acnn.cli.app import settings_of
 from acnn.correspondence import soft_map_from_features
 from acnn.descriptors.settings import describe_surface
 from acnn.methods.run import open_run
-from acnn.network import ShapeNetwork, Patches
+from acnn.network import Patches, ShapeNetwork
 from acnn.network.layers import apply_layers
 from acnn.network.operators import Operators
 from acnn.patches.anisotropic import build_patches

@@ -7,7 +7,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from acnn._version import __version__
 
 _WHERE = {
     "InputError": "acnn.errors",

@@ -280,7 +280,8 @@ def _upright(matched: IntArray, query: Surface, reference: Surface) -> float | N
 
 def _reach(matched: IntArray, query: Surface, reference: Surface) -> float:
     """Fraction of the reference's area within two edges, of the coarser shape, of a match; over the query's area where
-    that is smaller than the reference's."""
+    that is smaller than the reference's.
+    """
     from scipy.spatial import cKDTree
 
     ratio = _area_ratio(query, reference)

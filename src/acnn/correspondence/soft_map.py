@@ -205,7 +205,6 @@ def _as_float32(block: Any) -> NDArray[np.float32]:
 
 def _top(logits: NDArray[np.float32], k: int, first_row: int) -> tuple[IntArray, NDArray[np.float32]]:
     """(rows, k) indices and softmax values of the k largest logits of each row."""
-
     m = logits.shape[1]
     if not k > 0:
         raise InputError(f"A soft map keeps at least one match per vertex, not {k}.")

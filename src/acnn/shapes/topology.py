@@ -178,6 +178,7 @@ def edges_with_faces(faces: IntArray) -> tuple[IntArray, IntArray]:
     """Unique edges, each with the one or two faces at it.
 
     Returns
+    -------
     - (e, 2) vertices, in the direction in which the edge's first face runs through them: that face lies to the left
     - (e, 2) faces, the second -1 on a boundary; of more than two faces at an edge the first two are given
     """

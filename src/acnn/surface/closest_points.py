@@ -28,7 +28,6 @@ class ClosestPoints:
 
     def __call__(self, points: ArrayLike) -> BarycentricPoints:
         """The nearest point of the mesh to each of (n, 3) points, which must be finite."""
-
         wanted = np.asarray(points, float).reshape(-1, 3)
         if not np.isfinite(wanted).all():
             raise ValueError("Points must be finite to have a nearest one.")

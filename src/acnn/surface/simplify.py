@@ -47,7 +47,6 @@ def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, see
     seed : int
         Of everything random.
     """
-
     random = np.random.default_rng(seed)
     old = np.asarray(mesh.faces, np.int64)
     count = len(mesh.vertices)

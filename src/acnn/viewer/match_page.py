@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import acnn
+from acnn._version import __version__
 from acnn.shapes.mesh import Shape
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -83,7 +83,7 @@ def match_html(match: FileMatch) -> str:
     a = _name(match.a, "A")
     b = "the reference" if match.to_reference else _name(match.target, "B")
     content = {
-        "version": acnn.__version__,
+        "version": __version__,
         "title": f"{a} → {b}",
         "verdict": match.facts["verdict"],
         "notices": match.facts["notices"],

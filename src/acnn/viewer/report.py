@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import acnn
+from acnn._version import __version__
 from acnn.evaluation.curves import report_curves
 from acnn.evaluation.princeton import ShapeEvaluation
 from acnn.evaluation.published import (
@@ -96,7 +96,7 @@ def _content(data: ReportData) -> dict[str, Any]:
     published = data.published
     return {
         "title": data.title,
-        "version": acnn.__version__,
+        "version": __version__,
         "dataset": data.dataset,
         "summary": _summary(data),
         "measured": len(figures["shapes"]),
