@@ -1,4 +1,4 @@
-"""What a method is: a record of the paper's properties, what it needs of a shape, and how it is trained, saved and used."""
+"""What a method is: the paper's properties, what it needs of a shape, and how it is trained, loaded and used."""
 
 from __future__ import annotations
 

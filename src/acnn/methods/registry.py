@@ -1,14 +1,16 @@
-"""All methods by name: those that are trained (`METHODS`) and those that match two shapes as they are (`PAIR_METHODS`)."""
+"""All methods by name: those that are trained (`METHODS`) and those for two shapes as they are (`PAIR_METHODS`)."""
 
 from __future__ import annotations
 
 from acnn.errors import InputError
 from acnn.methods.acnn import ACNN
 from acnn.methods.descriptors import DESCRIPTORS
+from acnn.methods.lscnn import LSCNN
 from acnn.methods.method import Method, PairMethod
 from acnn.methods.pfm import PFM
+from acnn.methods.scnn import SCNN
 
-METHODS: dict[str, Method] = {method.name: method for method in (ACNN,)}
+METHODS: dict[str, Method] = {method.name: method for method in (SCNN, LSCNN, ACNN)}
 PAIR_METHODS: dict[str, PairMethod] = {method.name: method for method in (DESCRIPTORS, PFM)}
 
 AUTO = "auto"

@@ -62,7 +62,8 @@ class Architecture:
     - `DO(0.5)`: dropout
     - `RES(IC64)`: residual block x + BN(IC64(x)); any layers but RES and Softmax may stand inside
     - `Softmax`: the output layer, linear from the last channels to the m vertices of the reference, or to the classes
-      of a segmentation. Always the last; without it the last channels are a descriptor. The network returns its logits; the loss, or whoever wants probabilities, applies (log-)softmax.
+      of a segmentation. Always the last; without it the last channels are a descriptor. The network returns logits;
+      the loss, or whoever wants probabilities, applies (log-)softmax.
 
     The network of the authors' program for FAUST is
     `FC64+IC64+BN+IC128+BN+IC256+BN+FC1024:linear+BN+FC512+BN+Softmax`. A linear layer right before BN has no bias: BN

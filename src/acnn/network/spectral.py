@@ -1,4 +1,4 @@
-"""Spectral layers: learned filters of the spectrum (SC, as in SCNN) and windowed Fourier transforms (WC, as in LSCNN)."""
+"""Spectral layers: learned filters of the spectrum (SC, SCNN) and windowed Fourier transforms (WC, LSCNN)."""
 
 from __future__ import annotations
 

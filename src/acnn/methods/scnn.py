@@ -1,0 +1,14 @@
+"""SCNN: spectral convolutions in the Laplacian eigenbasis (Bruna, Zaremba, Szlam, LeCun 2014)."""
+
+from acnn.methods.method import Method, Properties
+from acnn.methods.networks import load_network, network_needs, train_network
+
+SCNN = Method(
+    name="scnn",
+    title="spectral networks (Bruna et al. 2014)",
+    properties=Properties("any", "any", False, "spectral", True, False, "any"),
+    preset="paper-scnn",
+    needs=network_needs,
+    train=train_network,
+    load=load_network,
+)
