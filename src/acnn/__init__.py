@@ -17,15 +17,20 @@ _WHERE = {
     "PatchSettings": "acnn.patches",
     "Patches": "acnn.network",
     "PointCloud": "acnn.shapes",
+    "anisotropic_laplacian": "acnn.functions",
     "build_patches": "acnn.patches",
     "builtin_human": "acnn.datasets",
     "builtin_humans": "acnn.datasets",
     "cached_patches": "acnn.training.prepared",
     "carry_shape": "acnn.correspondence",
     "carry_texture": "acnn.correspondence",
+    "cotangent_laplacian": "acnn.functions",
     "describe": "acnn.shapes",
+    "eigenpairs": "acnn.functions",
     "evaluate_run": "acnn.runs.evaluate",
     "from_arrays": "acnn.shapes",
+    "geodesic_distances": "acnn.functions",
+    "heat_kernel_rows": "acnn.functions",
     "load": "acnn.shapes",
     "match_files": "acnn.runs.match_files",
     "match_pair": "acnn.runs.match",
@@ -33,21 +38,38 @@ _WHERE = {
     "open_dataset": "acnn.datasets",
     "open_run": "acnn.methods.run",
     "preset_config": "acnn.training",
+    "principal_curvatures": "acnn.functions",
+    "principal_directions": "acnn.functions",
     "refine": "acnn.correspondence",
     "render": "acnn.viewer",
     "save": "acnn.shapes",
     "shot": "acnn.descriptors",
+    "shot_descriptors": "acnn.functions",
     "surface_of": "acnn.surface",
     "train_run": "acnn.runs.train",
 }
 
+_MODULES = ("nn", "testing")
+"""Modules that are attributes of the package without being imported: `acnn.nn.IntrinsicConv`."""
+
 __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
+    from acnn import nn, testing
     from acnn.correspondence import carry_shape, carry_texture, refine
     from acnn.datasets import builtin_human, builtin_humans, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError
+    from acnn.functions import (
+        anisotropic_laplacian,
+        cotangent_laplacian,
+        eigenpairs,
+        geodesic_distances,
+        heat_kernel_rows,
+        principal_curvatures,
+        principal_directions,
+        shot_descriptors,
+    )
     from acnn.methods.run import open_run
     from acnn.network import AcnnModel, IntrinsicConv, Patches
     from acnn.patches import PatchOperator, PatchSettings, build_patches
@@ -63,6 +85,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"acnn.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'acnn' has no attribute {name!r}")
     value = getattr(import_module(_WHERE[name]), name)
@@ -71,4 +95,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_MODULES, "__version__"]
