@@ -17,7 +17,8 @@ DOCUMENTED = [eigenpairs, principal_frames, stiffness, hks_of, wks_of, read_patc
 PUBLIC = [
     *(getattr(acnn, name) for name in acnn.__all__ if inspect.isfunction(getattr(acnn, name))),
     *DOCUMENTED,
-    acnn.Patches.of,
+    acnn.nn.Patches.of,
+    *(getattr(acnn.testing, name) for name in dir(acnn.testing) if name.startswith("assert_")),
 ]
 
 
@@ -56,7 +57,7 @@ def test_what_is_needed_and_how_to_get_it_is_told() -> None:
         (lambda: acnn.refine("map", mesh, mesh), "matches must be a SoftMap or an array, not str"),
         (lambda: acnn.PatchSettings(angles="8"), "angles must be a whole number, not str"),
         (lambda: acnn.PatchSettings(scales=("3",)), "scales must be numbers"),
-        (lambda: acnn.IntrinsicConv(1, 2, 3.5, 4), "angles must be a whole number, not float"),
+        (lambda: acnn.nn.IntrinsicConv(1, 2, 3.5, 4), "angles must be a whole number or None, not float"),
         (lambda: acnn.build_patches(mesh, {"angles": 8}), "settings must be a PatchSettings, not dict"),
     ]:
         with pytest.raises(TypeError, match=words):
@@ -81,12 +82,10 @@ def test_a_layer_and_a_model_check_what_they_are_given() -> None:
 
     mesh = bumpy(1)
     operator = acnn.build_patches(mesh, acnn.PatchSettings(angles=2, scales=(20.0,)))
-    layer = acnn.IntrinsicConv(3, 4, angles=2, scales=1)
+    layer = acnn.nn.IntrinsicConv(3, 4, angles=2, scales=1)
     values = torch.ones(len(mesh.vertices), 3)
     assert layer(values, acnn.nn.Patches(operator)).shape == (len(mesh.vertices), 4)
-    with pytest.raises(
-        TypeError, match=r"patches must be a Patches, not PatchOperator; make them with acnn\.nn\.Patches"
-    ):
+    with pytest.raises(TypeError, match=r"must be a Patches, not PatchOperator; make them with acnn\.nn\.Patches"):
         layer(values, operator)
     with pytest.raises(TypeError, match=r"f must be a Tensor, not ndarray; make one with torch.from_numpy"):
         layer(values.numpy(), acnn.nn.Patches(operator))

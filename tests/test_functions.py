@@ -39,6 +39,13 @@ def test_modules_are_attributes_of_the_package() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_layers_are_those_of_the_network() -> None:
+    for name in acnn.nn.__all__:
+        assert getattr(acnn.nn, name) is getattr(acnn.network, name)
+    with pytest.raises(AttributeError, match=r"'acnn\.nn' has no attribute 'Conv'"):
+        _ = acnn.nn.Conv
+
+
 def test_weights_of_two_triangles_are_the_cotangents() -> None:
     # Angles opposite the shared edge (0, 1) are 90 and 60 degrees.
     height = np.sqrt(3) / 2

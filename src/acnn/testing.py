@@ -1,7 +1,7 @@
 """Assertions for whoever adds a descriptor or a layer: rigid motion, order of vertices, and remeshing.
 
-The function under test takes a `Mesh` (for the first two also a `PointCloud`) and returns an (n, p) array or tensor, one
-row for each vertex. Every assertion returns the figure that it measured, and names it where it fails.
+The function under test takes a `Mesh` (or, for the first two, a `PointCloud`) and returns an (n, p) array or tensor with
+one row for each vertex. Every assertion returns the figure that it measured, and names it where it fails.
 
     acnn.testing.assert_rigid_invariant(acnn.shot, mesh)
     acnn.testing.assert_permutation_equivariant(lambda mesh: layer(features(mesh), patches(mesh)), mesh)
@@ -187,7 +187,7 @@ def assert_remeshing_stable(
     worst = max(errors)
     assert worst <= bound, (
         f"Not stable under remeshing: the error is {worst:.4g} of the difference between two random points, above the "
-        f"bound of {bound:g} ({len(mesh.vertices)} vertices, {copies} triangulations from seed {seed})."
+        f"bound of {bound:g} ({len(mesh.vertices)} vertices, copies: {copies}, seed: {seed})."
     )
     return worst
 

@@ -89,7 +89,7 @@ def test_sizes_left_open_are_those_of_the_first_operator() -> None:
     y = layer(f, patches)
     assert (layer.angles, layer.scales) == (4, 3)
     assert layer.weight.shape == (4, 3, 3, 5)
-    assert 0.8 < float(layer.weight.std() / (2 / (4 * 3 * 3)) ** 0.5) < 1.2
+    assert 0.8 < float(layer.weight.detach().std() / (2 / (4 * 3 * 3)) ** 0.5) < 1.2
     np.testing.assert_allclose(y.detach().numpy(), reference(layer, random_operator(), f.numpy()), atol=2e-5)
     y.square().sum().backward()
     optimizer.step()
