@@ -1,6 +1,6 @@
 """Assertions for whoever adds a descriptor or a layer: rigid motion, order of vertices, and remeshing.
 
-The function under test takes a `Mesh` (or, for the first two, a `PointCloud`) and returns an (n, p) array or tensor with
+The function under test takes a `Mesh` (or, for the first two, a `PointCloud`) and returns an (n, p) array or tensor:
 one row for each vertex. Every assertion returns the figure that it measured, and names it where it fails.
 
     acnn.testing.assert_rigid_invariant(acnn.shot, mesh)

@@ -93,7 +93,7 @@ class IntrinsicConv(nn.Module):
         self.scales = scales
         self.angular_max = angular_max
         if angles is None or scales is None:
-            self.weight = nn.UninitializedParameter()
+            self.weight = nn.UninitializedParameter()  # type: ignore[assignment]  # a Parameter to all but its stub
         else:
             self.weight = nn.Parameter(torch.empty(angles, scales, in_features, out_features))
         self.bias = nn.Parameter(torch.empty(out_features)) if bias else None

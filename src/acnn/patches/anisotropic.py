@@ -92,7 +92,7 @@ def build_patches(
     >>> operator.n, operator.settings.angles, operator.settings.scales
     (2500, 2, (4.0, 16.0))
     """
-    given = {
+    given: dict[str, Any] = {
         "angles": angles,
         "alpha": alpha,
         "scales": scales,
