@@ -15,25 +15,33 @@ SUBPACKAGES = (
     *("training", "methods", "viewer", "runs"),
 )
 """In the order of the data flow."""
+MODULES = ("functions", "testing")
+"""Modules of the package itself with public functions of their own."""
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add a page for every subpackage."""
+    """Add a page for every subpackage and module."""
     from mkdocs.structure.files import File
 
-    for name in SUBPACKAGES:
+    for name in (*SUBPACKAGES, *MODULES):
         files.append(File.generated(config, f"api/{name}.md", content=subpackage_page(name)))
     return files
 
 
 def subpackage_page(name: str) -> str:
-    """Markdown that makes mkdocstrings show a subpackage."""
+    """Markdown that makes mkdocstrings show a subpackage or a module."""
     parts = [f"# {name}", "", ast.get_docstring(_tree(name)) or "", ""]
     return "\n".join(parts) + "\n".join(f"\n::: {path}" for path in public_names(name)) + "\n"
 
 
 def public_names(subpackage: str) -> list[str]:
-    """Full names of what a subpackage exports, or `acnn` exports from it, in the order of the import statements."""
+    """Full names of what a subpackage exports, or `acnn` exports from it, in the order of the import statements.
+
+    Of a module, the functions that it defines.
+    """
+    if subpackage in MODULES:
+        functions = [node.name for node in _tree(subpackage).body if isinstance(node, ast.FunctionDef)]
+        return [f"acnn.{subpackage}.{name}" for name in functions if not name.startswith("_")]
     names = [
         f"{node.module}.{alias.name}"
         for tree in (_tree(subpackage), _tree(""))
@@ -46,4 +54,5 @@ def public_names(subpackage: str) -> list[str]:
 
 
 def _tree(subpackage: str) -> ast.Module:
-    return ast.parse((SOURCE / subpackage / "__init__.py").read_text(encoding="utf-8"))
+    path = SOURCE / f"{subpackage}.py" if subpackage in MODULES else SOURCE / subpackage / "__init__.py"
+    return ast.parse(path.read_text(encoding="utf-8"))

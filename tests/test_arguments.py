@@ -17,7 +17,8 @@ DOCUMENTED = [eigenpairs, principal_frames, stiffness, hks_of, wks_of, read_patc
 PUBLIC = [
     *(getattr(acnn, name) for name in acnn.__all__ if inspect.isfunction(getattr(acnn, name))),
     *DOCUMENTED,
-    acnn.Patches.of,
+    acnn.nn.Patches.of,
+    *(getattr(acnn.testing, name) for name in dir(acnn.testing) if name.startswith("assert_")),
 ]
 
 
@@ -45,16 +46,18 @@ def test_what_is_needed_and_how_to_get_it_is_told() -> None:
         (lambda: acnn.match(mesh, "b.ply"), "b must be a Mesh or PointCloud, not str; .*acnn.load"),
         (lambda: acnn.match(surface, surface, method="descriptors"), "a must be .*, not Surface; give the shape"),
         (lambda: acnn.match_shape(mesh, "humans"), "run must be a Run, not str; .*acnn.open_run"),
-        (lambda: acnn.shot(mesh, 12.0), "surface must be a Surface, not Mesh; .*acnn.surface_of"),
-        (lambda: acnn.shot(surface, "12"), "radius must be a number, not str"),
+        (lambda: acnn.shot(mesh.vertices), "shape must be a Mesh, PointCloud or Surface, not ndarray; .*from_arrays"),
+        (lambda: stiffness(mesh), "surface must be a Surface, not Mesh; .*acnn.surface_of"),
+        (lambda: acnn.cotangent_laplacian(mesh, None), "v must be an array, not Mesh"),
+        (lambda: acnn.shot(mesh, "12"), "radius must be a number, not str"),
         (lambda: acnn.surface_of(mesh.vertices), "shape must be a Mesh, PointCloud or Surface, not ndarray"),
         (lambda: acnn.surface_of(mesh, True), "unit must be a number or None, not bool"),
         (lambda: acnn.load(mesh), "path must be a string or a path, not Mesh"),
         (lambda: acnn.load("a.ply", repair=1), "repair must be a boolean, not int"),
-        (lambda: acnn.refine("map", surface, surface), "matches must be a SoftMap or an array, not str"),
+        (lambda: acnn.refine("map", mesh, mesh), "matches must be a SoftMap or an array, not str"),
         (lambda: acnn.PatchSettings(angles="8"), "angles must be a whole number, not str"),
         (lambda: acnn.PatchSettings(scales=("3",)), "scales must be numbers"),
-        (lambda: acnn.IntrinsicConv(1, 2, 3.5, 4), "angles must be a whole number, not float"),
+        (lambda: acnn.nn.IntrinsicConv(1, 2, 3.5, 4), "angles must be a whole number or None, not float"),
         (lambda: acnn.build_patches(mesh, {"angles": 8}), "settings must be a PatchSettings, not dict"),
     ]:
         with pytest.raises(TypeError, match=words):
@@ -79,10 +82,12 @@ def test_a_layer_and_a_model_check_what_they_are_given() -> None:
 
     mesh = bumpy(1)
     operator = acnn.build_patches(mesh, acnn.PatchSettings(angles=2, scales=(20.0,)))
-    layer = acnn.IntrinsicConv(3, 4, angles=2, scales=1)
+    layer = acnn.nn.IntrinsicConv(3, 4, angles=2, scales=1)
     values = torch.ones(len(mesh.vertices), 3)
-    assert layer(values, acnn.Patches.of(operator)).shape == (len(mesh.vertices), 4)
-    with pytest.raises(TypeError, match=r"patches must be a Patches, not PatchOperator; make them with acnn.Patches"):
+    assert layer(values, acnn.nn.Patches(operator)).shape == (len(mesh.vertices), 4)
+    with pytest.raises(TypeError, match=r"must be a Patches, not PatchOperator; make them with acnn\.nn\.Patches"):
         layer(values, operator)
     with pytest.raises(TypeError, match=r"f must be a Tensor, not ndarray; make one with torch.from_numpy"):
-        layer(values.numpy(), acnn.Patches.of(operator))
+        layer(values.numpy(), acnn.nn.Patches(operator))
+    with pytest.raises(TypeError, match="Patches: operator must be a PatchOperator, not Mesh"):
+        acnn.nn.Patches(mesh)

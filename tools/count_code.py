@@ -1,6 +1,6 @@
 """Counts modules and lines of code of the package; docstrings, comments and blank lines do not count.
 
-    python tools/count_code.py [FOLDER]
+python tools/count_code.py [FOLDER]
 """
 
 import ast

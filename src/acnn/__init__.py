@@ -15,13 +15,18 @@ _WHERE = {
     "PatchOperator": "acnn.patches",
     "PatchSettings": "acnn.patches",
     "PointCloud": "acnn.shapes",
+    "anisotropic_laplacian": "acnn.functions",
     "build_patches": "acnn.patches",
     "builtin_human": "acnn.datasets",
     "builtin_humans": "acnn.datasets",
     "cached_patches": "acnn.training.prepared",
+    "cotangent_laplacian": "acnn.functions",
     "describe": "acnn.shapes",
+    "eigenpairs": "acnn.functions",
     "evaluate_run": "acnn.runs.evaluate",
     "from_arrays": "acnn.shapes",
+    "geodesic_distances": "acnn.functions",
+    "heat_kernel_rows": "acnn.functions",
     "load": "acnn.shapes",
     "match": "acnn.runs.match",
     "match_files": "acnn.runs.match_files",
@@ -29,10 +34,13 @@ _WHERE = {
     "open_dataset": "acnn.datasets",
     "open_run": "acnn.methods.run",
     "preset_config": "acnn.training",
+    "principal_curvatures": "acnn.functions",
+    "principal_directions": "acnn.functions",
     "refine": "acnn.correspondence",
     "render": "acnn.viewer",
     "save": "acnn.shapes",
     "shot": "acnn.descriptors",
+    "shot_descriptors": "acnn.functions",
     "surface_of": "acnn.surface",
     "train_run": "acnn.runs.train",
     "transfer_shape": "acnn.correspondence",
@@ -49,13 +57,27 @@ _DEPRECATED = {
 }
 """Older names that work for one release: the module, the name there, and what to use instead."""
 
+_MODULES = ("nn", "testing")
+"""Modules that are attributes of the package without being imported: `acnn.nn.IntrinsicConv`."""
+
 __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
+    from acnn import nn, testing
     from acnn.correspondence import refine, transfer_shape, transfer_texture
     from acnn.datasets import builtin_human, builtin_humans, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError
+    from acnn.functions import (
+        anisotropic_laplacian,
+        cotangent_laplacian,
+        eigenpairs,
+        geodesic_distances,
+        heat_kernel_rows,
+        principal_curvatures,
+        principal_directions,
+        shot_descriptors,
+    )
     from acnn.methods.run import open_run
     from acnn.patches import PatchOperator, PatchSettings, build_patches
     from acnn.runs.evaluate import evaluate_run
@@ -70,6 +92,8 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"acnn.{name}")
     if name in _DEPRECATED:
         module, present, instead = _DEPRECATED[name]
         warnings.warn(f"acnn.{name} is deprecated: use {instead}.", DeprecationWarning, stacklevel=2)
@@ -82,4 +106,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_MODULES, "__version__"]

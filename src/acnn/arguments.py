@@ -25,7 +25,7 @@ _REMEDIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Surface", ("Mesh", "PointCloud"), "make one with acnn.surface_of"),
     ("Surface", _ARRAYS, "make a shape with acnn.from_arrays, and its surface with acnn.surface_of"),
     ("Run", ("str",), "open it with acnn.open_run"),
-    ("Patches", ("PatchOperator",), "make them with acnn.Patches.of"),
+    ("Patches", ("PatchOperator",), "make them with acnn.nn.Patches"),
     ("Tensor", ("ndarray", "memmap"), "make one with torch.from_numpy"),
     ("RunConfig", ("str",), "make one with acnn.preset_config"),
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from analytic import bumpy
 
 from acnn.correspondence import SoftMap, SpectralBasis, basis_of, refine, soft_map_from_point_map
 from acnn.correspondence.guided_zoomout import guided_zoomout, local_support, robust_functional_map
@@ -243,3 +244,17 @@ def test_a_cloud_has_no_known_border_and_is_taken_for_whole():
     assert "cloud" in why
     part = surface_of(cut_part(adult, "cuts", 0.4, seed=1)[0], surface.unit)
     assert suitable_method(part, cloud)[0] == "pfm"  # the border of a mesh is known whatever the reference is
+
+
+def test_meshes_are_refined_like_their_surfaces() -> None:
+    mesh = bumpy(3)
+    large = Mesh(100 * mesh.vertices, mesh.faces)
+    guess = np.where(np.arange(642) % 7, np.arange(642), 3)
+    expected = refine(guess, surface_of(large), surface_of(mesh), eigenfunctions=30)
+    assert expected.facts["used"] == "zoomout"
+    for method in ("zoomout", "auto"):  # the size of a full shape does not count
+        found = refine(guess, large, mesh, method, eigenfunctions=30)
+        assert found.facts["used"] == "zoomout"
+        np.testing.assert_array_equal(found.query_to_reference, expected.query_to_reference)
+    cloud = PointCloud(mesh.vertices, surface_of(mesh).normals)
+    assert refine(guess, cloud, mesh, eigenfunctions=30).query_to_reference.shape == (642,)

@@ -11,6 +11,7 @@ from acnn.descriptors import SHOT_LENGTH, shot
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
 from acnn.surface.surface import Surface, surface_of
+from acnn.testing import assert_permutation_equivariant, assert_remeshing_stable, assert_rigid_invariant
 
 MOTION = Rotation.from_rotvec([0.4, -1.1, 0.7]).as_matrix()
 
@@ -140,15 +141,14 @@ def test_rows_are_float32_of_length_one():
 @pytest.mark.parametrize("signs", ["moment", "majority"])
 def test_motion_scaling_and_permutation_change_nothing(signs):
     mesh = potato()
-    expected = shot(surface_of(mesh), 15.0, signs=signs)
-    moved = Mesh(0.013 * mesh.vertices @ MOTION.T + [5.0, -2.0, 9.0], mesh.faces)
-    np.testing.assert_allclose(shot(surface_of(moved), 15.0, signs=signs), expected, atol=1e-4)
-    scaled = Mesh(7.0 * mesh.vertices, mesh.faces)
-    unit = surface_of(mesh).unit
-    np.testing.assert_allclose(shot(surface_of(scaled, unit=7.0 * unit), 15.0, signs=signs), expected, atol=1e-4)
-    order = np.random.default_rng(3).permutation(len(mesh.vertices))
-    permuted = Mesh(mesh.vertices[order], np.argsort(order)[mesh.faces].astype(np.int32))
-    np.testing.assert_allclose(shot(surface_of(permuted), 15.0, signs=signs), expected[order], atol=1e-4)
+    assert_rigid_invariant(lambda mesh: shot(mesh, 15.0, signs=signs), mesh, scale=0.013)
+    assert_rigid_invariant(lambda mesh: shot(mesh, 15.0, signs=signs, unit=1.0), mesh)
+    assert_permutation_equivariant(lambda mesh: shot(mesh, 15.0, signs=signs), mesh)
+
+
+def test_remeshing_a_human_changes_little():
+    error = assert_remeshing_stable(lambda mesh: shot(mesh, 24.0), 0.5)
+    assert error < assert_remeshing_stable(lambda mesh: shot(mesh, 24.0, area_weighted=False), 1.0)
 
 
 def test_mirror_image_has_other_descriptors():

@@ -151,6 +151,18 @@ def test_settings_that_make_no_sense_are_refused(wrong, word):
         PatchSettings(**wrong)
 
 
+def test_settings_may_be_given_one_by_one(mesh):
+    one = build_patches(mesh, PatchSettings(angles=2, alpha=9.0, scales=(6.0, 24.0), keep=0.8))
+    other = build_patches(mesh, angles=2, alpha=9, scales=[6, 24], keep=0.8)
+    assert other.settings == one.settings
+    assert other.values.tobytes() == one.values.tobytes()
+    assert build_patches(mesh, one.settings, angles=1).settings == replace(one.settings, angles=1)
+    with pytest.raises(InputError, match="alpha"):
+        build_patches(mesh, alpha=0.5)
+    with pytest.raises(TypeError, match="angels"):
+        build_patches(mesh, angels=2)
+
+
 def test_rows_can_be_cut_to_their_largest_entries(mesh, operator):
     short = build_patches(mesh, replace(SMALL, entries=4))
     np.testing.assert_array_equal(np.diff(short.start), np.minimum(np.diff(operator.start), 4))

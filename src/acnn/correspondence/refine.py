@@ -20,8 +20,9 @@ from acnn.correspondence.functional_map import (
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
+from acnn.shapes.mesh import Shape
 from acnn.shapes.topology import edges_with_faces
-from acnn.surface.surface import Surface
+from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
 RefineMethod = Literal["none", "fm", "zoomout", "pfm", "auto"]
@@ -57,8 +58,8 @@ class Refined:
 @check_arguments
 def refine(
     matches: SoftMap | ArrayLike,
-    query: Surface,
-    reference: Surface,
+    query: Shape | Surface,
+    reference: Shape | Surface,
     method: RefineMethod = "zoomout",
     *,
     confidence: ArrayLike | None = None,
@@ -84,8 +85,9 @@ def refine(
     ----------
     matches : SoftMap or array_like
         Soft map, or (n,) reference vertices.
-    query, reference : Surface
-        Mesh or cloud.
+    query, reference : Mesh, PointCloud or Surface
+        For `pfm` and `auto` in one unit of length, since a part has less area than its full shape; other methods
+        normalise the size of each, unless surfaces are given.
     confidence : (n,) array or None
         In 0..1, for a point map.
     query_basis, reference_basis : SpectralBasis or None
@@ -99,6 +101,9 @@ def refine(
         For an unknown method or a map that does not fit the shapes.
     """
     method = known_method(method)
+    reference = surface_of(reference)
+    given = query
+    query = surface_of(given, None if isinstance(given, Surface) or method in ("fm", "zoomout") else reference.unit)
     soft_map = _as_soft_map(matches, confidence, query, reference)
     start = soft_map.query_to_reference
     facts: dict[str, Any] = {"method": method, "used": "none", "why": "not asked for"}
@@ -106,6 +111,7 @@ def refine(
         return Refined(start.copy(), facts)
     if method == "auto":
         method, facts["chosen_because"] = suitable_method(query, reference)
+        query = surface_of(given) if method == "zoomout" else query
     if method == "pfm":
         from acnn.correspondence.partial_map import partial_map
 

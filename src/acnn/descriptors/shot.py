@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.surface.surface import Surface
+from acnn.shapes.mesh import Shape
+from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray
 
 SHOT_LENGTH = 544
@@ -26,9 +27,10 @@ CHUNK = 256
 
 @check_arguments
 def shot(
-    surface: Surface,
+    shape: Shape | Surface,
     radius: float = 12.0,
     *,
+    unit: float | None = None,
     area_weighted: bool = True,
     signs: Literal["moment", "majority"] = "moment",
     upright: bool = False,
@@ -58,10 +60,12 @@ def shot(
 
     Parameters
     ----------
-    surface : Surface
-        Mesh or cloud, in run units.
+    shape : Mesh, PointCloud or Surface
     radius : float
-        R, of frame and histogram, in run units (geodesic diameter 200).
+        R, of frame and histogram, in normalised units (geodesic diameter 200).
+    unit : float or None
+        Length of one normalised unit in the shape's coordinates; None is the geodesic diameter of the shape / 200, or
+        the unit of a surface.
     area_weighted : bool
         A_j is the vertex area, so that the sums approximate integrals over the surface and do not follow the density of
         vertices; False is a_j = 1 as published. Between two FAUST bodies and their remeshed copies the mean cosine is
@@ -93,6 +97,7 @@ def shot(
         raise InputError(f"The signs of SHOT's axes are found by 'moment' or 'majority', not by {signs!r}.")
     from acnn.descriptors.shot_kernels import describe
 
+    surface = surface_of(shape, unit)
     points = surface.vertices
     n = len(points)
     weights = surface.vertex_areas / surface.vertex_areas.mean() if area_weighted else np.ones(n)

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.surface.surface import Surface
+from acnn.shapes.mesh import Shape
+from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray
 
 # An eigenvalue this small beside the largest belongs to a constant function, one per component of the shape.
@@ -129,15 +130,15 @@ def wks(
 
 @check_arguments
 def hks_of(
-    surface: Surface, count: int = 100, *, pairs: int = 100, times: ArrayLike | None = None, scaled: bool = False
+    shape: Shape | Surface, count: int = 100, *, pairs: int = 100, times: ArrayLike | None = None, scaled: bool = False
 ) -> FloatArray:
     """`hks` of a mesh or cloud from its first `pairs` eigenpairs (n - 1 where it has no more)."""
-    return hks(*_eigenpairs(surface, pairs), count, times=times, scaled=scaled)
+    return hks(*_eigenpairs(shape, pairs), count, times=times, scaled=scaled)
 
 
 @check_arguments
 def wks_of(
-    surface: Surface,
+    shape: Shape | Surface,
     count: int = 100,
     *,
     pairs: int = 100,
@@ -145,13 +146,13 @@ def wks_of(
     sigma: float | None = None,
 ) -> FloatArray:
     """`wks` of a mesh or cloud from its first `pairs` eigenpairs (n - 1 where it has no more)."""
-    return wks(*_eigenpairs(surface, pairs), count, energies=energies, sigma=sigma)
+    return wks(*_eigenpairs(shape, pairs), count, energies=energies, sigma=sigma)
 
 
-def _eigenpairs(surface: Surface, pairs: int) -> tuple[FloatArray, FloatArray]:
+def _eigenpairs(shape: Shape | Surface, pairs: int) -> tuple[FloatArray, FloatArray]:
     from acnn.surface.spectra import surface_eigenpairs
 
-    return surface_eigenpairs(surface, pairs)
+    return surface_eigenpairs(surface_of(shape), pairs)
 
 
 def _checked(eigenvalues: FloatArray, eigenfunctions: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
@@ -20,9 +21,14 @@ from acnn.network.products import StoredRows
 from acnn.patches.operator import PatchOperator
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Patches:
-    """A patch operator for the network. Made by `Patches.of(operator)`.
+    """A patch operator for the network, on the CPU and without copying: `Patches(operator)`.
+
+    Parameters
+    ----------
+    operator : PatchOperator
+        From `acnn.build_patches`.
 
     Attributes
     ----------
@@ -38,6 +44,17 @@ class Patches:
         exp(-t lambda).
     eigenfunctions : (angles, n, k) float32 tensor
     vertex_areas : (n,) float32 tensor
+
+    Raises
+    ------
+    InputError
+        Where the operator's arrays do not fit together.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> acnn.nn.Patches(acnn.build_patches(acnn.builtin_human(), angles=2, scales=(4, 16)))
+    Patches(2500 vertices, 2 angles, 2 scales, cpu)
     """
 
     n: int
@@ -51,34 +68,34 @@ class Patches:
     eigenfunctions: torch.Tensor
     vertex_areas: torch.Tensor
 
+    @check_arguments
+    def __init__(self, operator: PatchOperator) -> None:
+        s = operator.settings
+        blocks = s.angles * len(operator.narrow)
+        times = np.array([s.scales[i] for i in operator.wide], dtype=np.float32)
+        values = np.asarray(operator.eigenvalues, dtype=np.float32)
+        self._set(
+            n=operator.n,
+            angles=s.angles,
+            scales=len(s.scales),
+            narrow=operator.narrow,
+            wide=operator.wide,
+            rows=_checked(operator, blocks) if blocks else None,
+            matrices=None,
+            decays=torch.from_numpy(np.exp(-times[None, :, None] * values[:, None, :])),
+            eigenfunctions=_shared(operator.eigenfunctions),
+            vertex_areas=_shared(operator.vertex_areas),
+        )
+
     @classmethod
     @check_arguments
     def of(cls, operator: PatchOperator) -> Patches:
-        """The patches of an operator, on the CPU and without copying.
+        """The patches of an operator: the same as `Patches(operator)`."""
+        return cls(operator)
 
-        Raises
-        ------
-        InputError
-            Where the operator's arrays do not fit together.
-        """
-        s = operator.settings
-        blocks = s.angles * len(operator.narrow)
-        rows = _checked(operator, blocks) if blocks else None
-        times = np.array([s.scales[i] for i in operator.wide], dtype=np.float32)
-        values = np.asarray(operator.eigenvalues, dtype=np.float32)
-        decays = np.exp(-times[None, :, None] * values[:, None, :])
-        return cls(
-            operator.n,
-            s.angles,
-            len(s.scales),
-            operator.narrow,
-            operator.wide,
-            rows,
-            None,
-            torch.from_numpy(decays),
-            _shared(operator.eigenfunctions),
-            _shared(operator.vertex_areas),
-        )
+    def _set(self, **fields: Any) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)  # the record is frozen
 
     @property
     def device(self) -> torch.device:
@@ -99,14 +116,15 @@ class Patches:
         matrices = self.matrices
         if self.rows is not None:
             matrices = tuple(_matrix(self.rows, block) for block in range(self.rows.blocks))
-        return replace(
-            self,
+        moved = copy(self)
+        moved._set(
             rows=None,
             matrices=None if matrices is None else tuple(matrix.to(device) for matrix in matrices),
             decays=self.decays.to(device),
             eigenfunctions=self.eigenfunctions.to(device),
             vertex_areas=self.vertex_areas.to(device),
         )
+        return moved
 
     def __repr__(self) -> str:
         return f"Patches({self.n} vertices, {self.angles} angles, {self.scales} scales, {self.device})"

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.patches.operator import PatchOperator
-from acnn.patches.settings import NEGLIGIBLE, SUFFICIENT, WIDE, PatchSettings
+from acnn.patches.settings import NEGLIGIBLE, SUFFICIENT, WIDE, Kernel, PatchSettings
 from acnn.progress import Progress
 from acnn.shapes.mesh import Shape
 from acnn.surface.curvature import principal_frames
@@ -49,25 +50,59 @@ def build_patches(
     shape: Shape | Surface,
     settings: PatchSettings = DEFAULT,
     *,
+    angles: int | None = None,
+    alpha: float | None = None,
+    scales: tuple[float, ...] | None = None,
+    kernel: Kernel | None = None,
+    keep: float | None = None,
+    entries: int | None = None,
+    eigenpairs: int | None = None,
+    smoothing: float | None = None,
     unit: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> PatchOperator:
-    """Compute the patch operator of a mesh or a cloud.
+    """Compute the patch operator of a mesh or a point cloud.
 
     Parameters
     ----------
-    shape : Shape or Surface
-        As `load` returns it, or a surface already in run units.
+    shape : Mesh, PointCloud or Surface
+        As `load` or `from_arrays` returns it, or a surface already in normalised units.
     settings : PatchSettings
         Angles, anisotropy, scales and the like.
+    angles, alpha, scales, kernel, keep, entries, eigenpairs, smoothing
+        Fields of `PatchSettings`, instead of those of `settings`.
     unit : float or None
-        Length of one run unit in the shape's coordinates; None takes the shape's own geodesic diameter / 200.
+        Length of one normalised unit in the shape's coordinates; None is the geodesic diameter of the shape / 200. A
+        part or a scan of known scale takes the unit of the full shape.
     threads : int or None
         None is one per core.
     progress : Progress or None
-        Called with (done, in all).
+        Called with (done, total).
+
+    Raises
+    ------
+    InputError
+        Where a setting is out of range, or a vertex has no neighbourhood.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> operator = acnn.build_patches(acnn.builtin_human(), angles=2, scales=(4, 16))
+    >>> operator.n, operator.settings.angles, operator.settings.scales
+    (2500, 2, (4.0, 16.0))
     """
+    given: dict[str, Any] = {
+        "angles": angles,
+        "alpha": alpha,
+        "scales": scales,
+        "kernel": kernel,
+        "keep": keep,
+        "entries": entries,
+        "eigenpairs": eigenpairs,
+        "smoothing": smoothing,
+    }
+    settings = replace(settings, **{name: value for name, value in given.items() if value is not None})
     began = time.perf_counter()
     surface = surface_of(shape, unit)
     frames = principal_frames(surface, settings.smoothing)
