@@ -154,7 +154,8 @@ def test_the_page_works_in_a_browser(tmp_path):
         vertex, there = map(int, re.search(r"Vertex (\d+) of A → vertex (\d+) of B", text("picked")).groups())
         assert match.matched[vertex - 1] == there
         click("b")
-        there, vertex = map(int, re.search(r"Vertex (\d+) of B: vertex (\d+) of A goes there", text("picked")).groups())
+        found = re.search(r"Vertex (\d+) of B: vertex (\d+) of A is matched to it", text("picked"))
+        there, vertex = map(int, found.groups())
         assert match.matched[vertex - 1] == there
 
         cell = browser.box("#cell-b")
