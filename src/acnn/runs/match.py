@@ -128,7 +128,7 @@ class PairMatch:
             Where B is a cloud.
         """
         if self.b.is_cloud:
-            raise InputError("B is a point cloud, so that no point can lie inside a triangle of it. Use a mesh as B.")
+            raise InputError("B is a point cloud, which has no triangles for barycentric points. Use a mesh as B.")
         return subvertex_map(self.a_to_b, self.a, self.b)
 
 
@@ -206,8 +206,8 @@ def match_pair(
 
     Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
     descriptors are compared (`match_without_network`). Where a network of the package is unsure of either shape, or
-    distorts them, descriptors are tried as well, and taken where they keep lengths clearly better; a network of one's
-    own does not give way. `facts` say which. `judgement` says whether the map is to be trusted.
+    distorts them, descriptors are tried as well, and used if their distortion is clearly lower; with your own model
+    there is no fallback. `facts` report which. `judgement` says whether the map is to be trusted.
 
     Parameters
     ----------
@@ -240,26 +240,26 @@ def match_pair(
     if unit is not None:
         why = "given"
     elif learned is not None:
-        unit, why = learned, "that of the network, which learned from parts"
+        unit, why = learned, "that of the network, which was trained on partial shapes"
     else:
         unit, why = _unit_of_part(a, there)
     here = surface_of(a, unit)
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}, "remarks": remarks}
     if run is None:
         alone = _by_descriptors(here, there, method, "no network was asked for", facts, progress)
-        return _judged(alone, ["Where both are human bodies, try the pretrained model (--model humans)."])
+        return _judged(alone, ["If both are human bodies, try the pretrained model (--model humans)."])
     training = "Train a network on shapes like these (acnn train)."
     found = _through(a, b, run, method, (here.unit, there.unit), cache, progress, facts)
     sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]
     if (sure >= FITS and change <= TORN) or not run.shipped:
         return _judged(found, ["Try descriptors instead of the network (--model none).", training])
-    doubt, factor = f"the network '{run.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
+    doubt, factor = f"the network '{run.name}' has low confidence on these shapes (mean {sure:.0%})", CLEARLY
     if change > TORN:
         factor = 1.0
-        doubt = f"the network '{run.name}' distorts these shapes (lengths change by {change:.0%})"
+        doubt = f"the network '{run.name}' has high distortion on these shapes (lengths change by {change:.0%})"
     other = _by_descriptors(found.a, found.b, method, f"{doubt}, and descriptors keep lengths better", facts, progress)
     if other.facts["distortion"] > factor * change:
-        found.facts["why"] = f"{doubt}, but descriptors do not keep lengths better"
+        found.facts["why"] = f"{doubt}, but descriptor matching has no lower distortion"
         other = found
     return _judged(other, [training])
 
@@ -348,5 +348,5 @@ def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:
     method, why = suitable_method(there, whole)
     size = np.linalg.norm(np.ptp(there.vertices, axis=0)) / np.linalg.norm(np.ptp(whole.vertices, axis=0))
     if method == "pfm" and 0.1 < size < 1.1:
-        return whole.unit, f"that of B, of which A seems to be a part: {why}"
+        return whole.unit, f"that of B, since A appears to be a partial shape of it: {why}"
     return None, "A's own geodesic diameter / 200"

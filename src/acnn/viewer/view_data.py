@@ -19,7 +19,7 @@ from acnn.surface.surface import Surface
 from acnn.training.prepared import make_patches
 from acnn.types import FloatArray, IntArray
 
-NETWORK, REFINED, MATCH, TRUTH = "network", "refined", "match", "truth"
+NETWORK, REFINED, MATCH, TRUTH = "network", "refined", "match", "ground truth"
 """Names of maps: network output; refined map to its reference; map of `match_pair`; ground truth."""
 
 
