@@ -71,7 +71,7 @@ def evaluate_run(
     if not _same_reference(dataset.reference, opened.reference):
         raise InputError(
             f"The ground truth of {dataset.name} is on a reference of {len(dataset.reference.vertices)} vertices, "
-            f"not that of the network ({len(opened.reference.vertices)} vertices). Evaluate on data with the same reference."
+            f"not that of the network ({len(opened.reference.vertices)} vertices). Use data with the same reference."
         )
     unit = opened.facts.get("unit")
     dataset = dataset if unit is None else replace(dataset, unit=unit)
