@@ -241,7 +241,7 @@ def test_large_shapes_are_announced_before_the_work(tmp_path, monkeypatch, capsy
             main([*asked, "--model", "none"])
         words = capsys.readouterr().err
         assert ("roughly 4 minutes of processor time (25,600 and 42 vertices)" in words) == said
-        assert ("Simplify the large one" in words) == said
+        assert ("Simplify the large shape" in words) == said
 
 
 def test_time_and_memory_grow_with_the_square_and_are_told_where_they_are_large():

@@ -139,7 +139,7 @@ def test_clear_errors(viewer, tmp_path):
     with pytest.raises(InputError, match="not a finished run"):
         collect_view([tmp_path])
     save(bumpy(1), tmp_path / "a.ply")
-    with pytest.raises(InputError, match="a run is shown by itself"):
+    with pytest.raises(InputError, match="cannot be combined with others"):
         collect_view([tmp_path, tmp_path / "a.ply"])
     with pytest.raises(InputError):
         collect_view([tmp_path / "missing.ply"])

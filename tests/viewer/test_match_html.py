@@ -95,7 +95,7 @@ def test_facts_are_told_in_words():
     alone = {"route": "descriptors", "why": "no network was asked for", "refinement": {"used": "none", "start": "SHOT"}}
     told = said(matched_pair(cloud=True, unit={"length": 0.25, "why": "given"}, **alone))
     assert told["Matched by"] == "descriptors; No network was asked for."
-    assert "lengths are kept" in told["Mean confidence"]
+    assert "edge lengths are preserved" in told["Mean confidence"]
     assert said(matched_pair(verdict="failed"))["Verdict"] == "failed; The map should not be used."
     assert told["Refinement"].endswith("Started from SHOT.")
     assert told["Vertices of A"].startswith("162; A point cloud.")
