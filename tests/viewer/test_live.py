@@ -132,7 +132,7 @@ def test_maps_stand_side_by_side_and_errors_differ(viewer):
 def test_clear_errors(viewer, tmp_path):
     with pytest.raises(InputError, match="vertices 0 to 161, not 162"):
         viewer.pick("shape_0", 162)
-    with pytest.raises(InputError, match="no quantity 'heat': use one of matches"):
+    with pytest.raises(InputError, match="Unknown quantity 'heat': use one of matches"):
         viewer.show("heat")
     with pytest.raises(InputError, match="use x, y or z"):
         LiveViewer(view_data(), port=0, up="w")
