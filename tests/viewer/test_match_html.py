@@ -99,7 +99,7 @@ def test_facts_are_told_in_words():
     assert said(matched_pair(verdict="failed"))["Verdict"] == "failed; The map should not be used."
     assert told["Refinement"].endswith("Started from SHOT.")
     assert told["Vertices of A"].startswith("162; A point cloud.")
-    assert told["Unit of length"] == "0.25; In A's coordinates: given."
+    assert told["Unit of length"] == "0.25; In coordinates of A: given."
     told = said(replace(matched_pair(), to_reference=True))
     assert "Vertices of the reference" in told
     assert "A is matched to its reference" in told["Matched by"]
