@@ -35,7 +35,7 @@ def experiment(
     remeshed: Annotated[
         str | None, typer.Option(metavar="LIST", help="Remeshed FAUST shapes to match and refine, too.")
     ] = None,
-    workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 2,
+    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 2,
 ) -> None:
     """Learn from some subjects of FAUST and match others to tr_reg_000."""
     from acnn.datasets.faust import open_faust, open_remeshed_faust

@@ -86,7 +86,7 @@ def experiment(
             if isinstance(result, str):
                 raise RuntimeError(f"{wanted[index]}: {result}")
             found[wanted[index]] = result
-            out.say(f"{wanted[index]}: {summary(result)}")
+            out.message(f"{wanted[index]}: {summary(result)}")
             progress(len(found), len(jobs))
     for cls in wanted:
         for failure in found[cls]["failed"]:

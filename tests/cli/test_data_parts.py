@@ -68,4 +68,4 @@ def test_source_and_target_are_checked(shape: Path, tmp_path: Path, capfd: pytes
     assert main(["data", "parts", str(tmp_path / "none"), "--out", str(tmp_path / "o")]) == 2
     assert "there is no such folder" in capfd.readouterr().err
     assert main(["data", "parts", str(shape), "--out", str(shape)]) == 2
-    assert "is a file; name a folder" in capfd.readouterr().err
+    assert "is a file; give a folder" in capfd.readouterr().err

@@ -68,7 +68,7 @@ def test_data_are_named_by_folder_and_a_broken_kernel_is_noticed(machine, monkey
 
 def test_bench_takes_the_best_time_and_compares(monkeypatch, capsys):
     calls = []
-    monkeypatch.setattr(machine_module, "_parts", lambda: {"first": lambda: calls.append("first")})
+    monkeypatch.setattr(machine_module, "_steps", lambda: {"first": lambda: calls.append("first")})
     monkeypatch.setattr(machine_module, "_acnn_pairs", lambda: lambda: sum(range(1000)))
     monkeypatch.setattr(machine_module, "_peers", lambda: {"eigenpairs, other": lambda: sum(range(1_000_000))})
     assert main(["bench", "--json", "--peers", "--repeat", "3"]) == 0

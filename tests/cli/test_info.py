@@ -1,6 +1,7 @@
 """The shared ground of all commands, seen through `acnn info`: one JSON object, exit codes, clean messages."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def test_a_surface_without_boundary_that_is_no_manifold_is_not_called_open(
         path = tmp_path / f"shared{shared}.off"
         path.write_text(f"OFF\n{len(used)} 8 0\n" + "\n".join(rows) + "\n")
         assert main(["info", str(path)]) == 0
-        line = next(line for line in capfd.readouterr().out.splitlines() if "component(s)" in line)
+        line = next(line for line in capfd.readouterr().out.splitlines() if "component" in line)
         assert "no boundary, not a manifold" in line
         assert words in line
         assert "open" not in line
@@ -179,9 +180,11 @@ def shout(what: str, *options: str):
 
     @command
     def small(out: Output, what: Annotated[str, typer.Argument()]) -> None:
-        """Do as told."""
+        """Do what the argument asks for."""
         print("a library prints")
-        out.say("working")
+        out.message("working")
+        logging.getLogger("acnn.work").info("computing")
+        logging.getLogger("acnn.work").debug("details")
         with out.progress("steps") as step:
             step(1, 2)
             step(2, 2)
@@ -214,6 +217,31 @@ def test_quiet_and_no_cache() -> None:
     result = shout("word", "--json", "--quiet", "--no-cache")
     assert json.loads(result.stdout)["cache"] is False
     assert "working" not in result.stderr
+
+
+def test_verbose_shows_the_log_on_standard_error() -> None:
+    plain, verbose = shout("word", "--json"), shout("word", "--json", "--verbose")
+    assert verbose.stdout == plain.stdout
+    assert "INFO" not in plain.stderr
+    for line in ("INFO acnn.work: computing", "INFO acnn.cli.app: stage: steps", "INFO acnn.cli.app: finished in"):
+        assert line in verbose.stderr
+    assert "details" not in verbose.stderr
+    # --quiet hides messages, not the log; afterwards the loggers are as before
+    quiet = shout("word", "--quiet", "--verbose")
+    assert "INFO acnn.work: computing" in quiet.stderr
+    assert "working" not in quiet.stderr
+    assert logging.getLogger("acnn").handlers == []
+    assert not logging.getLogger("acnn.work").isEnabledFor(logging.INFO)
+
+
+def test_every_option_of_every_command_has_a_help_text() -> None:
+    program = typer.main.get_command(app)
+    context = program.make_context("acnn", [], resilient_parsing=True)
+    for name in program.list_commands(context):
+        found = program.get_command(context, name)
+        for one in getattr(found, "commands", {name: found}).values():
+            assert one.help, one.name
+            assert [p.name for p in one.params if not getattr(p, "help", None)] == [], one.name
 
 
 def test_exit_codes() -> None:

@@ -129,7 +129,7 @@ def test_a_terminal_never_shows_two_bars(run, tmp_path):
 
 def test_elsewhere_there_is_one_line_for_each_stage(run, tmp_path, capsys):
     folder, _ = run
-    expected = {"evaluate": ["preparing", "matching"], "report": ["preparing", "matching", "drawing"]}
+    expected = {"evaluate": ["preparing", "matching"], "report": ["preparing", "matching", "rendering"]}
     expected["figure"] = expected["report"]
     for words in commands(folder, tmp_path):
         assert main(words) == 0
@@ -167,7 +167,7 @@ def test_the_line_moves_while_a_stage_reports_nothing(monkeypatch):
 def test_messages_and_nested_stages_share_the_display(monkeypatch):
     out = Output()
     with terminal_for_errors(monkeypatch) as terminal, out.progress("first"):
-        out.say("a message")
+        out.message("a message")
         with out.progress("second") as inner:
             inner(1, 2)
             terminal.until(lambda t: any("second" in row and "1/2" in row for row in t.rows))

@@ -6,7 +6,8 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ["README.md", "CHANGELOG.md", *(str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md")))]
+FILES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+FILES += [str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md"))]
 FILES += [
     str(p.relative_to(ROOT)) for folder in ("experiments", "benchmarks") for p in sorted(ROOT.glob(f"{folder}/**/*.md"))
 ]
@@ -44,7 +45,7 @@ class Page:
 
     @property
     def links(self) -> list[str]:
-        """Where links and pictures lead."""
+        """Targets of links and images."""
         return re.findall(r"\]\(([^)\s]+)\)", self.prose)
 
     @property

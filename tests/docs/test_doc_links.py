@@ -26,6 +26,6 @@ def test_every_page_is_linked_or_in_the_contents():
             assert page.name.removeprefix("docs/") in contents, f"{page.name} is not in mkdocs.yml"
 
 
-def test_pictures_are_small():
-    for picture in (ROOT / "docs" / "pictures").iterdir():
-        assert picture.stat().st_size < 300_000, f"{picture.name} has {picture.stat().st_size} bytes"
+def test_images_are_small():
+    for image in (ROOT / "docs" / "images").iterdir():
+        assert image.stat().st_size < 300_000, f"{image.name} has {image.stat().st_size} bytes"

@@ -15,7 +15,8 @@ from acnn.correspondence.texture import colors_at, sampled
 from acnn.datasets import builtin_humans
 from acnn.datasets.open import humans_dataset
 from acnn.methods.run import open_run
-from acnn.runs.demo import A, B, run_demo, show_demo
+from acnn.runs.demo import run_demo, show_demo
+from acnn.runs.first_match import A, B
 from acnn.runs.match import match_shape
 from acnn.runs.match_files import match_files
 from acnn.shapes import Mesh, PointCloud, load, save

@@ -112,7 +112,7 @@ def test_a_run_that_did_not_record_what_it_was_trained_on_does_not_know(run):
     old = replace(run, facts={key: value for key, value in run.facts.items() if key != "content"})
     report, _ = evaluate_run(old, data(sample("c")), test_list="c")
     assert report["seen_in_training"] == report["seen_in_validation"] == "unknown"
-    assert "was not recorded" in report_text(report)
+    assert "were not recorded" in report_text(report)
     assert open_run("humans").seen({"c": "0"}, "train") == "unknown"
 
 

@@ -110,7 +110,7 @@ def test_a_good_map_of_an_unsure_network_is_good_and_no_advice_repeats_what_was_
     coarse = remesh(humans.mesh(138), vertices=500, seed=1).mesh
     found = match(humans.mesh(151), coarse)
     assert min(found.facts["network_confidence"].values()) < 0.5
-    assert "descriptors do not keep lengths better" in found.facts["why"]  # so that they were tried
+    assert "descriptor matching has no lower distortion" in found.facts["why"]  # so that they were tried
     assert mean_error_x100(found.a_to_b, humans.mesh(138).vertices, coarse) < 5
     assert found.verdict == "good"
     assert not any("--model none" in text for text in found.judgement.advice)
@@ -241,7 +241,7 @@ def test_large_shapes_are_announced_before_the_work(tmp_path, monkeypatch, capsy
             main([*asked, "--model", "none"])
         words = capsys.readouterr().err
         assert ("roughly 4 minutes of processor time (25,600 and 42 vertices)" in words) == said
-        assert ("Simplify the large one" in words) == said
+        assert ("Simplify the large shape" in words) == said
 
 
 def test_time_and_memory_grow_with_the_square_and_are_told_where_they_are_large():

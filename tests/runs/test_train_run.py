@@ -79,4 +79,4 @@ def test_a_training_that_diverges_exits_with_code_1_and_advice(tmp_path, monkeyp
     told = capsys.readouterr().err
     assert "diverges" in told
     assert "learning_rate" in told
-    assert "fault of acnn" not in told
+    assert "bug in acnn" not in told

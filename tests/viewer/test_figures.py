@@ -16,7 +16,7 @@ from acnn.viewer.figures import (
     draw_transfer,
     first_filters,
     known_kind,
-    polar_picture,
+    polar_image,
     strongest_filters,
     strongest_input,
 )
@@ -64,7 +64,7 @@ def test_the_bar_runs_from_the_largest_down():
 def test_a_filter_points_where_its_kernel_lies():
     weights = np.zeros((4, 3))
     weights[1, 2] = 1.0  # 45 degrees, the widest scale
-    disc = polar_picture(weights, 100).astype(int)
+    disc = polar_image(weights, 100).astype(int)
     red = disc[..., 0] - disc[..., 2]
     at = lambda degrees, r: red[  # noqa: E731
         round(50 - 50 * r * np.sin(np.radians(degrees))), round(50 + 50 * r * np.cos(np.radians(degrees)))
@@ -73,7 +73,7 @@ def test_a_filter_points_where_its_kernel_lies():
     assert at(225, 0.85) > 80  # the same line
     assert abs(at(135, 0.85)) < 20
     assert abs(at(45, 0.3)) < 20
-    assert (polar_picture(-weights, 100)[..., 2].astype(int) - polar_picture(-weights, 100)[..., 0]).max() > 80
+    assert (polar_image(-weights, 100)[..., 2].astype(int) - polar_image(-weights, 100)[..., 0]).max() > 80
 
 
 def test_the_strongest_filters_come_first():

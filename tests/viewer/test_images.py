@@ -159,7 +159,7 @@ def test_grid_places_pictures_and_png_keeps_them(tmp_path):
         ({"colors": np.zeros((3, 3))}, "expected"),
         ({"values": np.zeros(3122), "colors": np.zeros((3122, 3))}, "not both"),
         ({"size": (0, 10)}, "size"),
-        ({"values": np.zeros(3122), "cmap": "no such scale"}, "colour scale"),
+        ({"values": np.zeros(3122), "cmap": "no such map"}, "colour map"),
     ],
 )
 def test_bad_arguments_are_explained(arguments, word):

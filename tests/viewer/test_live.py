@@ -41,7 +41,7 @@ def view_data():
         truth = np.argsort(place).astype(np.int32)
         network = np.where(rng.random(n) < 0.3, rng.integers(0, n, n), truth).astype(np.int32)
         soft = SoftMap(np.stack([network, (network + 1) % n], axis=1), np.tile(np.float32([0.8, 0.15]), (n, 1)), n)
-        maps = {"network": network, "refined": truth, "truth": truth}
+        maps = {"network": network, "refined": truth, "ground truth": truth}
         errors = {"network": (network != truth) * 0.2, "refined": np.zeros(n)}
         shapes.append(ViewShape(f"shape_{k}", mesh, surface_of(mesh), maps, errors, soft, SETTINGS, cache=False))
     model = ShapeNetwork("FC4+IC4+Softmax", 3, n, 2, 2)
@@ -65,7 +65,7 @@ def test_matching_vertices_have_the_same_colour(viewer):
     viewer.show("matches", "refined")
     reference = panel(viewer, "reference").colors
     for shape in viewer.data.shapes:
-        np.testing.assert_array_equal(panel(viewer, shape.name).colors, reference[shape.maps["truth"]])
+        np.testing.assert_array_equal(panel(viewer, shape.name).colors, reference[shape.maps["ground truth"]])
     assert len(np.unique(reference.round(3), axis=0)) > 100
     viewer.show(map_name="network")
     shape = viewer.data.shapes[0]
@@ -132,14 +132,14 @@ def test_maps_stand_side_by_side_and_errors_differ(viewer):
 def test_clear_errors(viewer, tmp_path):
     with pytest.raises(InputError, match="vertices 0 to 161, not 162"):
         viewer.pick("shape_0", 162)
-    with pytest.raises(InputError, match="no quantity 'heat': use one of matches"):
+    with pytest.raises(InputError, match="Unknown quantity 'heat': use one of matches"):
         viewer.show("heat")
     with pytest.raises(InputError, match="use x, y or z"):
         LiveViewer(view_data(), port=0, up="w")
     with pytest.raises(InputError, match="not a finished run"):
         collect_view([tmp_path])
     save(bumpy(1), tmp_path / "a.ply")
-    with pytest.raises(InputError, match="a run is shown by itself"):
+    with pytest.raises(InputError, match="cannot be combined with others"):
         collect_view([tmp_path, tmp_path / "a.ply"])
     with pytest.raises(InputError):
         collect_view([tmp_path / "missing.ply"])

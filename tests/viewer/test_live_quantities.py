@@ -11,7 +11,7 @@ from acnn.viewer.live_scene import (
     direction_ribbons,
     filter_row,
     kernel_row,
-    shares,
+    normalised,
     spread_on_query,
     spread_on_reference,
     spread_onward,
@@ -49,8 +49,8 @@ def test_spreads_follow_the_soft_map():
     np.testing.assert_allclose(spread_on_query(soft, 2), [0.7, 0.9, 0.4], atol=1e-6)
     onward = spread_onward(spread_on_reference(soft, 0), np.array([1, 0, 1, 0]), 3)
     np.testing.assert_allclose(onward, [0, 0.9, 0], atol=1e-6)  # both fall on vertex 1
-    np.testing.assert_allclose(shares(np.array([0.0, 1.0, 4.0])), [0, 0.25, 1])
-    assert shares(np.zeros(3)).tolist() == [0, 0, 0]
+    np.testing.assert_allclose(normalised(np.array([0.0, 1.0, 4.0])), [0, 0.25, 1])
+    assert normalised(np.zeros(3)).tolist() == [0, 0, 0]
 
 
 def test_a_ray_meets_the_nearest_side_only():

@@ -95,11 +95,11 @@ def test_facts_are_told_in_words():
     alone = {"route": "descriptors", "why": "no network was asked for", "refinement": {"used": "none", "start": "SHOT"}}
     told = said(matched_pair(cloud=True, unit={"length": 0.25, "why": "given"}, **alone))
     assert told["Matched by"] == "descriptors; No network was asked for."
-    assert "lengths are kept" in told["Mean confidence"]
+    assert "edge lengths are preserved" in told["Mean confidence"]
     assert said(matched_pair(verdict="failed"))["Verdict"] == "failed; The map should not be used."
     assert told["Refinement"].endswith("Started from SHOT.")
     assert told["Vertices of A"].startswith("162; A point cloud.")
-    assert told["Unit of length"] == "0.25; In A's coordinates: given."
+    assert told["Unit of length"] == "0.25; In coordinates of A: given."
     told = said(replace(matched_pair(), to_reference=True))
     assert "Vertices of the reference" in told
     assert "A is matched to its reference" in told["Matched by"]
@@ -154,7 +154,8 @@ def test_the_page_works_in_a_browser(tmp_path):
         vertex, there = map(int, re.search(r"Vertex (\d+) of A → vertex (\d+) of B", text("picked")).groups())
         assert match.matched[vertex - 1] == there
         click("b")
-        there, vertex = map(int, re.search(r"Vertex (\d+) of B: vertex (\d+) of A goes there", text("picked")).groups())
+        found = re.search(r"Vertex (\d+) of B: vertex (\d+) of A is matched to it", text("picked"))
+        there, vertex = map(int, found.groups())
         assert match.matched[vertex - 1] == there
 
         cell = browser.box("#cell-b")

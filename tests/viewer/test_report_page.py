@@ -17,7 +17,7 @@ from acnn.evaluation.published import FAUST_EXACT
 from acnn.shapes import Mesh
 from acnn.surface import surface_of
 from acnn.training import RunConfig
-from acnn.viewer.pages import packed_indices, packed_places, packed_values
+from acnn.viewer.pages import packed_indices, packed_points, packed_values
 from acnn.viewer.report import ReportData, ReportShape, report_html, write_report
 
 
@@ -75,7 +75,7 @@ def page(tmp_path_factory):
 
 def test_numbers_survive_packing():
     points = np.random.default_rng(0).normal(size=(50, 3)) * [1, 5, 0.1] + 100
-    packed = packed_places(points)
+    packed = packed_points(points)
     again = packed["low"] + packed["step"] * unpacked(packed["vertices"]).reshape(-1, 3)
     assert np.abs(again - points).max() < np.ptp(points) / 65535
     errors = np.array([0.0, 0.5, np.nan, 2.0])

@@ -1,4 +1,4 @@
-"""The progress display of a command: one line that keeps moving in a terminal, a line for each stage elsewhere."""
+"""Progress display of a command: one animated line in a terminal, one printed line per stage elsewhere."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 class Display(StagedProgress, Protocol):
-    """What a command shows while it works."""
+    """Progress of a command, and messages beside it."""
 
     def message(self, text: str) -> None:
-        """Show a line that stays."""
+        """Show a line that stays visible."""
 
 
 @contextmanager
 def open_display() -> Iterator[Display]:
-    """The display of a command on standard error; one at a time."""
+    """Open the display of a command on standard error; only one at a time."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -40,7 +40,7 @@ def open_display() -> Iterator[Display]:
 
 
 class _Lines:
-    """Plain lines: one for each stage as it begins."""
+    """Plain lines: one at the start of each stage."""
 
     def __call__(self, done: int, total: int) -> None:
         pass
@@ -54,7 +54,7 @@ class _Lines:
 
 
 class _Line:
-    """The last line of a terminal: spinner, time since the start, the present stage and how much of it is done."""
+    """The last line of a terminal: spinner, elapsed time, current stage and its progress."""
 
     def __init__(self, bar: Bar) -> None:
         self.bar = bar
@@ -64,12 +64,12 @@ class _Line:
         self.bar.update(self.task, completed=done, total=total)
 
     def stage(self, name: str) -> _Line:
-        self.bar.tasks[0].total = None  # reset() cannot: it takes None for 'as before'
+        self.bar.tasks[0].total = None  # reset() cannot: it reads None as 'unchanged'
         self.bar.reset(self.task, description=name)
         return self
 
     def message(self, text: str) -> None:
-        # soft_wrap: a long path is left to the terminal to break, so that it can be copied
+        # soft_wrap: the terminal wraps long paths itself, so that they can be copied
         self.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
@@ -82,14 +82,14 @@ def _moving_bar(console: Console) -> Bar:
     spinner = Spinner("dots")
 
     class Clock(ProgressColumn):
-        """Moves whatever the stage reports; rich's own spinner and clock stop where a stage has reported its end."""
+        """Spinner and elapsed time; those of rich stop once a stage has reported its end."""
 
         def render(self, task: Task) -> Text:
             seconds = time.monotonic() - began
             return Text.assemble(spinner.render(seconds), f" {timedelta(seconds=int(seconds))}")  # type: ignore[arg-type]
 
     class Count(ProgressColumn):
-        """How much of a stage is done, and the time that the rest of it takes."""
+        """Progress of the stage and the time remaining."""
 
         def render(self, task: Task) -> Text:
             if task.total is None:

@@ -1,14 +1,14 @@
-"""What all commands share: `--json`, `--quiet`, `--no-cache`, exit codes, and how commands are found.
+"""Infrastructure of all commands: shared options, output, exit codes, and how commands are found.
 
-A command is written like this, in `acnn/cli/shout.py`::
+A command is written like this, in `acnn/cli/area.py`::
 
     @command
-    def shout(out: Output, word: Annotated[str, typer.Argument(help="What to shout.")]) -> None:
-        \"\"\"Say it louder.\"\"\"
-        from acnn.voices import louder  # slow imports inside
+    def area(out: Output, shape: Annotated[Path, typer.Argument(help="A mesh.")]) -> None:
+        \"\"\"Print the area of a mesh.\"\"\"
+        from acnn.runs.area import area_of_file  # slow imports inside
 
-        out.say("working")                        # standard error, unless --quiet
-        out.result({"said": louder(word)}, human=lambda facts: facts["said"])
+        out.message("reading")                    # standard error, unless --quiet
+        out.result(area_of_file(shape), human=lambda facts: f"{facts['area']:.6g}")
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import logging
 import os
 import pkgutil
 import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +38,7 @@ from acnn.progress import Progress
 if TYPE_CHECKING:
     from acnn.cli._display import Display
 
+LOGGER = logging.getLogger(__name__)
 FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
@@ -47,16 +50,18 @@ ORDER = (
 
 @dataclass
 class Output:
-    """How a command speaks: one result on standard output, everything else on standard error.
+    """Output of a command: one result on standard output, everything else on standard error.
 
     Attributes
     ----------
     json : bool
-        The result is one JSON object, and nothing else reaches standard output.
+        Print the result as one JSON object, and nothing else on standard output.
     quiet : bool
-        No messages and no progress bars; errors and the result are still shown.
+        Show no messages and no progress display; errors and the result are still shown.
     cache : bool
         False with `--no-cache`.
+    failures : list of dict
+        Items that failed, as `{"item", "why"}`.
     """
 
     json: bool = False
@@ -67,38 +72,48 @@ class Output:
     _result: dict[str, Any] | None = None
     _human: Callable[[dict[str, Any]], str] | None = None
 
-    def say(self, text: str) -> None:
-        """Show a message while working."""
+    def message(self, text: str) -> None:
+        """Show a message on standard error, unless `--quiet` was given."""
         if not self.quiet:
-            self._show(text)
+            self.show(text)
 
     def result(self, facts: dict[str, Any], human: Callable[[dict[str, Any]], str] | None = None) -> None:
-        """Set the result: `facts` for `--json`, the text that `human` makes of them otherwise."""
-        self._result, self._human = facts, human
-
-    def failed(self, item: str, why: str) -> None:
-        """Record that one of several items failed while the rest go on; the exit code becomes 1."""
-        self.failures.append({"item": item, "why": why})
-        self._show(f"failed: {item}: {why}")
-
-    @contextmanager
-    def progress(self, stage: str | None = None) -> Iterator[Progress]:
-        """The one progress display of the command, which keeps moving until the end of the `with` block.
-
-        Within the block, a further call begins a stage of the same display.
+        """Set the result of the command.
 
         Parameters
         ----------
-        stage
-            Name of the first stage. Work that begins stages of its own (`acnn.types.begin_stage`) needs none.
+        facts : dict of str to Any
+            Printed as JSON with `--json`.
+        human : callable or None
+            Formats the facts as the text that is printed otherwise; None prints indented JSON.
+        """
+        self._result, self._human = facts, human
+
+    def failed(self, item: str, why: str) -> None:
+        """Record that one of several items failed while the others continue; the exit code becomes 1."""
+        self.failures.append({"item": item, "why": why})
+        self.show(f"failed: {item}: {why}")
+
+    @contextmanager
+    def progress(self, stage: str | None = None) -> Iterator[Progress]:
+        """Open the progress display of the command for the duration of the `with` block.
+
+        Within the block, a further call begins a new stage of the same display.
+
+        Parameters
+        ----------
+        stage : str or None
+            Name of the first stage. Functions that begin their own stages (`acnn.progress.begin_stage`) need none.
 
         Yields
         ------
         Progress
-            What the work reports to; it shows nothing with `--quiet` and `--json`.
+            Callback for the work; it shows nothing with `--quiet` and `--json`.
         """
         if self.quiet or self.json:
-            yield lambda done, total: None
+            if stage is not None:
+                LOGGER.info("stage: %s", stage)
+            yield _LoggedStages()
             return
         if self._display is not None:
             yield self._display if stage is None else self._display.stage(stage)
@@ -106,14 +121,15 @@ class Output:
         from acnn.cli._display import open_display
         from acnn.compilation import compilation_noticed
 
-        with open_display() as display, compilation_noticed(lambda: self.say(COMPILING)):
+        with open_display() as display, compilation_noticed(lambda: self.message(COMPILING)):
             self._display = display
             try:
                 yield display if stage is None else display.stage(stage)
             finally:
                 self._display = None
 
-    def _show(self, text: str) -> None:
+    def show(self, text: str) -> None:
+        """Show a line on standard error, above the progress display where there is one."""
         if self._display is not None:
             self._display.message(text)
         else:
@@ -121,15 +137,30 @@ class Output:
 
 
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")]
-"""The option of every command that takes settings; `settings_of` reads what was given."""
+"""The option of every command that takes settings; `settings_of` parses its values."""
 
-
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that are there already, but never an input.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files (never an input).")]
 """The option of every command that writes files; see `acnn.files.check_outputs`."""
 
 
 def settings_of(changes: Sequence[str] | None) -> dict[str, str]:
-    """What `--set` was given, by key; InputError where one is not KEY=VALUE."""
+    """Parse the values of `--set`.
+
+    Parameters
+    ----------
+    changes : sequence of str or None
+        Texts `KEY=VALUE`.
+
+    Returns
+    -------
+    dict of str to str
+        Values by key; a later one replaces an earlier one.
+
+    Raises
+    ------
+    InputError
+        If a text is not `KEY=VALUE`.
+    """
     settings = {}
     for change in changes or []:
         key, sign, value = change.partition("=")
@@ -140,16 +171,30 @@ def settings_of(changes: Sequence[str] | None) -> dict[str, str]:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """Make a command of a function whose first parameter is `out: Output`; adds the options that all commands share."""
+    """Turn a function into a command and add the options that all commands share.
+
+    Parameters
+    ----------
+    function : callable
+        Takes `out: Output` first; its other parameters become arguments and options.
+
+    Returns
+    -------
+    callable
+        For `typer`; it raises `typer.Exit` with a non-zero exit code.
+    """
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     shared = [
-        _flag("as_json", "--json", "One JSON object on standard output, all else on standard error."),
+        _flag("as_json", "--json", "Print one JSON object on standard output; everything else goes to standard error."),
         _flag("no_cache", "--no-cache", "Neither read nor write the cache."),
-        _flag("quiet", "--quiet", "No messages and no progress bars."),
+        _flag("quiet", "--quiet", "Show no messages and no progress display."),
+        _flag("verbose", "--verbose", "Show log messages on standard error."),
     ]
 
-    def invoke(as_json: bool, no_cache: bool, quiet: bool, **arguments: Any) -> None:
-        code = _run_command(function, Output(json=as_json, quiet=quiet, cache=not no_cache), arguments)
+    def invoke(as_json: bool, no_cache: bool, quiet: bool, verbose: bool, **arguments: Any) -> None:
+        out = Output(json=as_json, quiet=quiet, cache=not no_cache)
+        with _log_shown(out, verbose):
+            code = _run_command(function, out, arguments)
         if code:
             raise typer.Exit(code)
 
@@ -161,16 +206,16 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 class Commands(TyperGroup):
-    """The commands, one for each module of `acnn.cli`, imported when asked for."""
+    """The commands, one for each module of `acnn.cli`, imported when used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Names of all commands, without importing them."""
+        """Return the names of all commands, without importing them."""
         package = importlib.import_module("acnn.cli")
         names = {m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "app" and m.name[0] != "_"}
         return [name for name in ORDER if name in names] + sorted(names - set(ORDER))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name, or None."""
+        """Return the command of that name, or None if there is none."""
         if cmd_name not in self.list_commands(ctx):
             return None
         item = getattr(importlib.import_module(f"acnn.cli.{cmd_name}"), cmd_name)
@@ -178,9 +223,9 @@ class Commands(TyperGroup):
             single = typer.Typer(add_completion=False)
             single.command(name=cmd_name)(item)
             item = single
-        found = typer.main.get_command(item)
-        found.name = cmd_name
-        return _flags_without_type(found)
+        parsed = typer.main.get_command(item)
+        parsed.name = cmd_name
+        return _flags_without_type(parsed)
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
@@ -204,31 +249,31 @@ def _root(
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code."""
+    """Run the command line and return its exit code; see `acnn.cli.main`."""
     return _run_program(app, "acnn", arguments)
 
 
 def run_alone(function: Callable[..., None], arguments: Sequence[str] | None = None) -> int:
-    """Run one command as a program of its own, such as an experiment, and return its exit code."""
+    """Run one command as a separate program, such as an experiment, and return its exit code."""
     program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     program.command()(function)
     return _run_program(program, os.path.basename(sys.argv[0]), arguments)
 
 
 class Terminated(KeyboardInterrupt):
-    """The process was told to end (SIGTERM): handled as an interruption, which ends other processes and cleans up."""
+    """SIGTERM was received: handled like an interruption, so that child processes end and temporary files go."""
 
 
 @contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated` in the main thread, unless the program that called this handles it itself."""
+    """Raise `Terminated` in the main thread on SIGTERM, unless the calling program handles the signal itself."""
     ours = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not ours:
         yield
         return
 
     def terminate(number: int, frame: Any) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not end the cleaning up
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the cleanup
         raise Terminated
 
     signal.signal(signal.SIGTERM, terminate)
@@ -239,7 +284,7 @@ def _terminated_as_interrupted() -> Iterator[None]:
 
 
 def _stopped(stop: KeyboardInterrupt) -> tuple[str, int]:
-    """What to print, and the exit code."""
+    """Return the message and the exit code of an interruption."""
     return ("terminated", TERMINATED) if isinstance(stop, Terminated) else ("interrupted", INTERRUPTED)
 
 
@@ -248,7 +293,7 @@ def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | Non
     try:
         with _terminated_as_interrupted():
             code = _parse_and_run(program, name, arguments)
-        if sys.stdout is not None:  # there is none where it was closed
+        if sys.stdout is not None:  # None if it was closed
             sys.stdout.flush()
         return code
     except KeyboardInterrupt as stop:
@@ -256,8 +301,8 @@ def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | Non
         print(message, file=sys.stderr)
         return code
     except OSError as error:
-        # Commands report their own errors: what cannot be written here is standard output. Where its reader has gone,
-        # nobody needs to know. Python would complain once more when it flushes at exit.
+        # Commands report their own errors, so this is standard output that cannot be written. If its reader is gone
+        # (a closed pipe), no message is needed. Redirected, because Python flushes again at exit and would fail again.
         if not isinstance(error, BrokenPipeError):
             print(f"error: standard output cannot be written ({error.strerror}).", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -270,12 +315,12 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
         code = main(args=arguments, prog_name=name, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except Exception as error:
-        # Errors of usage come from typer, or from click in its older versions: known by what they can do.
+        # Usage errors come from typer, or from click in older versions: recognised by their method.
         if not hasattr(error, "format_message"):
             raise
         message = str(error.format_message())
         context = getattr(error, "ctx", None)
-        if not message:  # no command was named, and typer has shown the help
+        if not message:  # no command was given, and typer has printed the help
             return BAD_INPUT
         message += "" if message.endswith((".", "?", "!")) else "."
         hint = f" Try '{context.command_path} --help'." if context is not None else ""
@@ -286,7 +331,7 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
 
 
 def _flags_without_type(command: Any) -> Any:
-    """The command, with nothing in its help about a value of flags: they take none, and typer would say <bool>."""
+    """Return the command with an empty metavar for flags: they take no value, but typer would print <bool>."""
     for option in [*command.params, command.get_help_option(typer.Context(command))]:
         if getattr(option, "is_flag", False) and option.metavar is None:
             option.metavar = ""
@@ -298,6 +343,53 @@ def _flags_without_type(command: Any) -> Any:
 def _flag(name: str, option: str, text: str) -> inspect.Parameter:
     annotation = Annotated[bool, typer.Option(option, help=text, rich_help_panel="All commands")]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+
+
+@contextmanager
+def _log_shown(out: Output, verbose: bool) -> Iterator[None]:
+    """With `--verbose`, show the messages of the `acnn` loggers from INFO on, and the duration at the end."""
+    if not verbose:
+        yield
+        return
+    from acnn import __version__
+    from acnn.cache import cache_folder
+
+    handler = _LogLines(out)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    package = logging.getLogger("acnn")
+    level = package.level
+    package.addHandler(handler)
+    package.setLevel(logging.INFO)
+    started = time.monotonic()
+    try:
+        LOGGER.info("acnn %s, cache: %s", __version__, cache_folder() if out.cache else "not used")
+        yield
+        LOGGER.info("finished in %.1f s", time.monotonic() - started)
+    finally:
+        package.setLevel(level)
+        package.removeHandler(handler)
+
+
+class _LoggedStages:
+    """Progress without a display: the stages are logged."""
+
+    def __call__(self, done: int, total: int) -> None:
+        pass
+
+    def stage(self, name: str) -> _LoggedStages:
+        LOGGER.info("stage: %s", name)
+        return self
+
+
+class _LogLines(logging.Handler):
+    """Shows log records above the progress display; not affected by `--quiet`, which concerns other messages."""
+
+    def __init__(self, out: Output) -> None:
+        super().__init__()
+        self.out = out
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.out.show(self.format(record))
 
 
 def _run_command(function: Callable[..., None], out: Output, arguments: dict[str, Any]) -> int:
@@ -321,7 +413,10 @@ def _run_command(function: Callable[..., None], out: Output, arguments: dict[str
             if os.environ.get("ACNN_DEBUG"):
                 raise
             kind = type(problem).__name__
-            error, code = f"{kind}: {problem} (a fault of acnn: set ACNN_DEBUG=1 to see where, and report it)", FAILED
+            error, code = (
+                f"{kind}: {problem} (a bug in acnn: set ACNN_DEBUG=1 for the traceback, and please report it)",
+                FAILED,
+            )
     if error is not None:
         print(error if code in (INTERRUPTED, TERMINATED) else f"error: {error}", file=sys.stderr, flush=True)
     facts = dict(out._result or {})
@@ -339,7 +434,7 @@ def _run_command(function: Callable[..., None], out: Output, arguments: dict[str
 
 @contextmanager
 def _cache_left_alone(active: bool) -> Iterator[None]:
-    """Let whatever asks for the cache, in this process or its children, find an empty folder that is deleted after."""
+    """Give this process and its children an empty temporary cache folder, which is deleted afterwards."""
     if not active:
         yield
         return
@@ -356,7 +451,7 @@ def _cache_left_alone(active: bool) -> Iterator[None]:
 
 @contextmanager
 def _stdout_kept_clean(active: bool) -> Iterator[None]:
-    """While active, send whatever libraries print, in Python or below it, to standard error."""
+    """While active, redirect what libraries print, in Python or in C, to standard error."""
     if not active:
         yield
         return
@@ -365,7 +460,7 @@ def _stdout_kept_clean(active: bool) -> Iterator[None]:
     python_stdout = sys.stdout
     try:
         real = os.dup(1) if python_stdout.fileno() == 1 else None
-    except (OSError, ValueError, AttributeError):  # standard output is no file: a test caught it
+    except (OSError, ValueError, AttributeError):  # not a file: captured by a test
         real = None
     sys.stdout = sys.stderr
     if real is not None:
@@ -380,7 +475,7 @@ def _stdout_kept_clean(active: bool) -> Iterator[None]:
 
 
 def _plain(value: Any) -> Any:
-    """The same in types that JSON knows; numbers that are not finite become null."""
+    """Convert a value to types of JSON; numbers that are not finite become null."""
     if isinstance(value, dict):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set):

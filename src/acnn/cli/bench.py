@@ -12,19 +12,21 @@ from acnn.cli.app import Output, command
 @command
 def bench(
     out: Output,
-    peers: Annotated[bool, typer.Option("--peers", help="Beside LaPy and robust_laplacian, if installed.")] = False,
-    repeat: Annotated[int, typer.Option(help="How often each part is timed; the best time counts.")] = 2,
+    peers: Annotated[
+        bool, typer.Option("--peers", help="Compare with LaPy and robust_laplacian, if installed.")
+    ] = False,
+    repeat: Annotated[int, typer.Option(help="Number of timed runs of each step; the best time counts.")] = 2,
 ) -> None:
-    """Time the main parts on one built-in human: kernels, descriptors, training, inference, refinement."""
+    """Time the main steps on one built-in human: kernels, descriptors, training, inference, refinement."""
     from acnn.errors import InputError
     from acnn.runs.machine import bench as measure
 
     if repeat < 1:
-        raise InputError(f"--repeat {repeat}: time each part at least once.")
+        raise InputError(f"--repeat {repeat}: give at least 1.")
     with out.progress("measuring") as progress:
         facts = measure(peers=peers, repeat=repeat, progress=progress)
     if peers and not any("," in part["name"] for part in facts["parts"]):
-        out.say("No peer is installed: pip install 'acnn[bench]'.")
+        out.message("No other library is installed to compare with: pip install 'acnn[bench]'.")
     out.result(facts, human=_text)
 
 

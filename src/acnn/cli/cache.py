@@ -1,4 +1,4 @@
-"""`acnn cache`: what the cache holds, how large it may become, and emptying it."""
+"""`acnn cache`: size of the cache, its limit, and clearing it."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from acnn.cli.app import Output, command
 def cache(
     out: Output,
     limit: Annotated[
-        float | None, typer.Option(metavar="GB", help="Set how large it may become, and remove what is above that.")
+        float | None, typer.Option(metavar="GB", help="Set the maximum size, and remove the oldest entries above it.")
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Remove all entries; nothing else in the folder.")] = False,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Remove all entries, but no other files of the folder.")
+    ] = False,
 ) -> None:
-    """Show the folder, size and limit of the cache of operators and descriptors; all of them can be computed again.
+    """Show the folder, size and limit of the cache of operators and descriptors, or clear it.
 
-    Above the limit, 10 GB by default, the entries not used for the longest time are removed; those of the last hour
-    stay.
+    Entries are recomputed when needed. Above the limit (10 GB by default) the least recently used entries are removed;
+    those used within the last hour are kept.
     """
     from acnn import cache as store
     from acnn.errors import InputError
 
     if not out.cache:
-        raise InputError("--no-cache: this command is about the cache. Leave it out.")
+        raise InputError("--no-cache has no meaning for this command. Leave it out.")
     folder = store.cache_folder()
     before = store.cache_facts(folder)
     removed = store.clear(folder) if clear else 0
@@ -45,7 +47,7 @@ def _text(facts: dict[str, Any]) -> str:
         f"  limit    {facts['limit_gb']:g} GB",
     ]
     if facts["removed"]:
-        lines.append(f"{facts['removed']} entries were removed, {facts['freed_megabytes'] / 1e3:.2f} GB")
+        lines.append(f"{facts['removed']} entries removed, {facts['freed_megabytes'] / 1e3:.2f} GB")
     if facts["megabytes"] > 1e3 * facts["limit_gb"]:
-        lines.append("above its limit: entries used within the last hour stay")
+        lines.append("above the limit: entries used within the last hour are kept")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`acnn doctor`: versions, cores, memory, caches and a self-test, for reports of faults."""
+"""`acnn doctor`: versions, cores, memory, cache and a self-test, for bug reports."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from acnn.cli.app import Output, command
 
 @command
 def doctor(out: Output) -> None:
-    """Tell what is installed and whether it works here: put this into a report of a fault."""
+    """Show versions, hardware and cache, and run a self-test: include this in bug reports."""
     from acnn.runs.machine import examine
 
-    out.say("looking around and testing one kernel and one layer (the first time they are compiled)")
+    out.message("collecting versions and testing one kernel and one layer (compiled at the first run)")
     facts = examine()
     out.result(facts, human=_text)
     for problem in facts["problems"]:

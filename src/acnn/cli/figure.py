@@ -1,4 +1,4 @@
-"""`acnn figure`: pictures of a run, drawn without a screen."""
+"""`acnn figure`: figures of a run, rendered without a display."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from acnn.cli.app import Force, Output, command
 @command
 def figure(
     out: Output,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or of 'acnn demo'.")],
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="transfer, errors, filters or curve.")],
-    file: Annotated[Path, typer.Option("--out", metavar="F.png", help="The picture.")],
-    data: Annotated[str | None, typer.Option(metavar="DATA", help="Default: what it was trained on.")] = None,
-    test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to draw, e.g. 080,085,090.")] = None,
-    shapes: Annotated[int, typer.Option(help="How many to draw where there is no list.")] = 4,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
-    up: Annotated[str, typer.Option(metavar="x|y|z", help="The shapes' axis that points up.")] = "y",
-    workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of figure: transfer, errors, filters or curve.")],
+    file: Annotated[Path, typer.Option("--out", metavar="F.png", help="Output image.")],
+    data: Annotated[
+        str | None, typer.Option(metavar="DATA", help="Dataset; default: the one it was trained on.")
+    ] = None,
+    test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to render, e.g. 080,085,090.")] = None,
+    shapes: Annotated[int, typer.Option(help="Number of shapes if --test is not given.")] = 4,
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.")] = "auto",
+    up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
+    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
     force: Force = False,
 ) -> None:
-    """Draw texture transfer, errors, learnt filters or the Princeton curve of a run."""
+    """Render texture transfer, errors, learned filters or the error curve of a run."""
     from acnn.runs.report import write_figure
 
     with out.progress() as progress:

@@ -1,4 +1,4 @@
-"""`acnn match`: the dense map of one shape to another, or to the reference of a network."""
+"""`acnn match`: dense map of one shape to another, or to the reference of a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acnn.cli.app import Force, Output, command
 def match(
     out: Output,
     a: Annotated[Path, typer.Argument(metavar="A", help="A mesh or point cloud.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Where the result goes.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder.")],
     b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
     method: Annotated[
         str,
@@ -32,13 +32,15 @@ def match(
     reestimate: Annotated[
         bool, typer.Option("--reestimate", help="Batch statistics of the query, not of the training shapes.")
     ] = False,
-    unit: Annotated[float | None, typer.Option(help="Length of one run unit; by default the diameter / 200.")] = None,
-    barycentric: Annotated[bool, typer.Option("--barycentric", help="Points inside triangles, too.")] = False,
+    unit: Annotated[
+        float | None, typer.Option(help="Unit of length of A; default: its geodesic diameter / 200.")
+    ] = None,
+    barycentric: Annotated[bool, typer.Option("--barycentric", help="Also write points inside triangles.")] = False,
     force: Force = False,
 ) -> None:
     """Match a shape to another, or to the reference of a network.
 
-    The network 'humans' comes with the package; where it does not fit the shapes, descriptors take over.
+    The pretrained model 'humans' is bundled; where it does not fit, matching falls back to descriptors.
     """
     from acnn.runs.match_files import match_files
     from acnn.viewer.match_page import FileMatch, write_match_page
@@ -59,20 +61,20 @@ def match(
             cache=out.cache,
             progress=progress,
             keep=kept.append,
-            announce=out.say,
+            announce=out.message,
         )
         facts |= {"page": str(write_match_page(kept[0], folder / "match.html"))}
     for notice in facts["notices"]:
-        out.say(f"notice: {notice}")
+        out.message(f"notice: {notice}")
     out.result(facts, human=_text)
     if facts["verdict"] == "failed":
-        out.say("verdict: failed. The files were written, but the map should not be used.")
+        out.message("verdict: failed. The files were written, but the map should not be used.")
 
 
 def _text(facts: dict[str, Any]) -> str:
     by = facts["route"] if facts.get("model") is None else f"{facts['route']} {facts['model']}"
     return (
-        f"{facts['map']}: {facts['verdict']}, {facts['vertices']} vertices by {by}, "
+        f"{facts['map']}: {facts['verdict']}, {facts['vertices']} vertices, matched by {by}, "
         f"mean confidence {facts['mean_confidence']:.1%}, "
         f"refinement {facts['refinement']['used']} ({facts['refinement']['why']})\n"
         f"{facts['page']}: both shapes in 3D. Open it in a browser."

@@ -1,4 +1,4 @@
-"""`acnn prepare`: operators and descriptors of a whole dataset into the cache."""
+"""`acnn prepare`: compute operators and descriptors of a dataset and cache them."""
 
 from __future__ import annotations
 
@@ -13,34 +13,36 @@ from acnn.cli.app import Output, command
 def prepare(
     out: Output,
     data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes; 1 uses all cores in one process.")] = 1,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Number of processes; 1 uses all cores in one process.")
+    ] = 1,
     scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Spread over the workers of a Dask scheduler.")
+        str | None, typer.Option(metavar="ADDRESS", help="Distribute over the workers of a Dask scheduler.")
     ] = None,
     samples: Annotated[
-        str | None, typer.Option(metavar="LIST", help="Only these: names or numbers, as in 000-059,065.")
+        str | None, typer.Option(metavar="LIST", help="Only these shapes, by name or number: 000-059,065.")
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(metavar="P", help="Settings as 'acnn train --preset P' has them; those below still win."),
+        typer.Option(metavar="P", help="Use the settings of 'acnn train --preset P'; options below override them."),
     ] = None,
     angles: Annotated[
-        int | None, typer.Option(help="How many directions, spread over half a turn. Without a preset: 16.")
+        int | None, typer.Option(help="Number of directions, spread over half a turn. Without a preset: 16.")
     ] = None,
     alpha: Annotated[float | None, typer.Option(help="Anisotropy; 1 is isotropic. Without a preset: 100.")] = None,
     scales: Annotated[
-        str | None, typer.Option(help="Times t at geodesic diameter 200. Without a preset: 3,6,12,24.")
+        str | None, typer.Option(help="Diffusion times t, for a geodesic diameter of 200. Without a preset: 3,6,12,24.")
     ] = None,
     descriptors: Annotated[
         str | None, typer.Option(help="One or more of shot, hks, wks, rings, file. Without a preset: shot.")
     ] = None,
     radius: Annotated[
-        str | None, typer.Option(help="One or more radii of SHOT, at geodesic diameter 200. Without a preset: 12.")
+        str | None, typer.Option(help="One or more SHOT radii, for a geodesic diameter of 200. Without a preset: 12.")
     ] = None,
 ) -> None:
-    """Compute patch operators and descriptors of all shapes of a dataset, and keep them.
+    """Compute patch operators and descriptors of all shapes of a dataset and cache them.
 
-    Training finds them where the settings are the same: give the preset that it will be given.
+    Training reuses them if the settings agree: give the same preset.
     """
     from acnn.training.config import RunConfig, preset_config
     from acnn.training.prepare import prepare_dataset

@@ -1,4 +1,4 @@
-"""`acnn report`: one HTML page that shows a run."""
+"""`acnn report`: HTML report of a run."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ from acnn.cli.app import Force, Output, command
 @command
 def report(
     out: Output,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run, or of 'acnn demo'.")],
-    data: Annotated[str | None, typer.Argument(metavar="[DATA]", help="Default: what it was trained on.")] = None,
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.")],
+    data: Annotated[
+        str | None, typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.")
+    ] = None,
     file: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.html", help="Default: report.html in the run's folder.")
+        Path | None,
+        typer.Option("--out", metavar="FILE.html", help="Output file; default: report.html in the run folder."),
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to show, e.g. 080,085,090.")] = None,
-    shapes: Annotated[int, typer.Option(help="How many to show where there is no list.")] = 6,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
-    workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
+    shapes: Annotated[int, typer.Option(help="Number of shapes if --test is not given.")] = 6,
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.")] = "auto",
+    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
     force: Force = False,
 ) -> None:
-    """Match some test shapes and show them, with figures and settings, in one HTML file."""
+    """Match some test shapes and write them, with figures and settings, to one HTML file."""
     from acnn.errors import InputError
     from acnn.files import check_outputs, make_folder
     from acnn.methods.run import inputs_of_run
@@ -34,7 +37,7 @@ def report(
 
     target = file if file is not None else run / "report.html"
     if file is None and not run.is_dir():
-        raise InputError(f"{run}: there is no such folder to write report.html into. Name a run, or a page with --out.")
+        raise InputError(f"{run}: no such folder. Give a run folder, or an output file with --out.")
     earlier = [target] if is_report(target) else []
     check_outputs([target], inputs=inputs_of_run(run, data), earlier=earlier, force=force)
     with out.progress() as progress:
@@ -47,7 +50,7 @@ def report(
             workers=workers,
             progress=progress,
         )
-        begin_stage(progress, "drawing")
+        begin_stage(progress, "rendering")
         make_folder(target)
         write_report(gathered, target)
     for failure in failures:

@@ -1,4 +1,4 @@
-"""`acnn train`: from a dataset to a run folder."""
+"""`acnn train`: train a network on a dataset and write a run folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acnn.cli.app import Changes, Force, Output, command, settings_of
 def train(
     out: Output,
     data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder of the run.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")],
     preset: Annotated[
         str | None, typer.Option(help="A preset or a .toml file; by default that of the method ('quick' for acnn).")
     ] = None,
@@ -27,12 +27,18 @@ def train(
         str | None, typer.Option(metavar="labels|segmentation|descriptor", help="What the network is trained for.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Train for this long instead; depends on the machine.")] = None,
-    train_list: Annotated[str | None, typer.Option("--train", metavar="LIST", help="E.g. 000-059,065.")] = None,
-    val_list: Annotated[str | None, typer.Option("--val", metavar="LIST", help="Shapes that choose the model.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything random.")] = None,
-    workers: Annotated[int, typer.Option(help="Processes that prepare shapes.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")] = False,
+    minutes: Annotated[
+        float | None, typer.Option(help="Time budget in place of epochs; results depend on the machine.")
+    ] = None,
+    train_list: Annotated[
+        str | None, typer.Option("--train", metavar="LIST", help="Training shapes, e.g. 000-059,065.")
+    ] = None,
+    val_list: Annotated[
+        str | None, typer.Option("--val", metavar="LIST", help="Validation shapes, used for model selection.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
+    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: Force = False,
 ) -> None:
     """Train a network to match shapes to the reference of a dataset."""
@@ -44,7 +50,9 @@ def train(
 
     def report(step: dict[str, Any]) -> None:
         if "validation_exact" in step:
-            out.say(f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact")
+            out.message(
+                f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact"
+            )
 
     with out.progress() as progress:
         facts, failures = train_run(

@@ -1,4 +1,4 @@
-"""`acnn transfer`: texture, colours, labels, landmarks or a shape carried along a map."""
+"""`acnn transfer`: transfer texture, colours, labels, landmarks or the mesh along a map."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ def transfer(
     out: Output,
     map_file: Annotated[
         Path,
-        typer.Argument(metavar="MAP", help="The folder that 'acnn match A B' wrote, or its a_to_b.txt or map.npz."),
+        typer.Argument(metavar="MAP", help="Result folder of 'acnn match A B', or its a_to_b.txt or map.npz."),
     ],
-    b: Annotated[Path, typer.Option("--from", metavar="B", help="The shape that has what is carried.")],
-    a: Annotated[Path, typer.Option("--to", metavar="A", help="The shape that gets it.")],
-    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="What to write.")],
-    texture: Annotated[bool, typer.Option("--texture", help="B's picture on A (OBJ, PLY, GLB).")] = False,
-    colors: Annotated[bool, typer.Option("--colors", help="B's colours on A's vertices.")] = False,
+    b: Annotated[Path, typer.Option("--from", metavar="B", help="Source shape.")],
+    a: Annotated[Path, typer.Option("--to", metavar="A", help="Target shape.")],
+    file: Annotated[Path, typer.Option("--out", metavar="FILE", help="Output file.")],
+    texture: Annotated[bool, typer.Option("--texture", help="Texture of B on A (OBJ, PLY, GLB).")] = False,
+    colors: Annotated[bool, typer.Option("--colors", help="Vertex colours of B on A.")] = False,
     labels: Annotated[
-        Path | None, typer.Option(metavar="F", help="Labels or numbers of B's vertices: text, one a line, or .npy.")
+        Path | None, typer.Option(metavar="F", help="Values at the vertices of B: text, one per line, or .npy.")
     ] = None,
     landmarks: Annotated[
-        Path | None, typer.Option(metavar="F", help="Vertices of B, 'name number' or 'number' on each line, from 0.")
+        Path | None, typer.Option(metavar="F", help="Vertices of B, 'name index' or 'index' per line, 0-based.")
     ] = None,
-    shape: Annotated[bool, typer.Option("--shape", help="B's triangles moved onto A's surface.")] = False,
+    shape: Annotated[bool, typer.Option("--shape", help="Mesh of B, moved onto the surface of A.")] = False,
     force: Force = False,
 ) -> None:
-    """Carry something of shape B to shape A along a map of A to B."""
+    """Transfer attributes of shape B to shape A along a map of A to B."""
     from acnn.errors import InputError
     from acnn.runs.transfer import What, transfer_files
 
@@ -44,21 +44,21 @@ def transfer(
     }
     chosen = [what for what, yes in asked.items() if yes]
     if len(chosen) != 1:
-        found = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
-        raise InputError(f"Say what to carry with one of {', '.join(f'--{what}' for what in asked)}; {found}.")
+        given = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
+        raise InputError(f"Choose what to transfer with one of {', '.join(f'--{what}' for what in asked)}; {given}.")
     facts = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
     out.result(facts, human=_text)
     damage = _damage(facts)
     if damage:
         out.failed(
             str(file),
-            f"written, but {damage}: the map is wrong or too coarse there. Look at it before you use it; "
+            f"written, but {damage}: the map is wrong or too coarse there. Inspect it before use; "
             "'acnn match --barycentric' gives a finer map.",
         )
 
 
 def _damage(facts: dict[str, Any]) -> str:
-    """The damaged faces of a moved shape in words, empty where there are none."""
+    """Describe the damaged faces of a moved mesh; empty if there are none."""
     counts = {kind: facts.get(f"{kind}_faces", 0) for kind in ("collapsed", "inverted")}
     return ", ".join(f"{count} face{'s are' if count > 1 else ' is'} {kind}" for kind, count in counts.items() if count)
 
@@ -73,14 +73,16 @@ def _text(facts: dict[str, Any]) -> str:
         lines.append(f"{facts['unmatched']} vertices of A have no match")
     if "largest_stretch" in facts:
         lines.append(
-            f"{_damage(facts) or 'no face is collapsed or inverted'}; the largest stretch of an edge is "
+            f"{_damage(facts) or 'no face is collapsed or inverted'}; largest edge stretch "
             f"{facts['largest_stretch']:.1f}"
         )
     if facts.get("seam_faces"):
-        lines.append(f"{facts['seam_faces']} faces cross a seam of the texture and are painted into squares below it")
+        lines.append(
+            f"{facts['seam_faces']} faces cross a seam of the texture and got separate squares in the texture image"
+        )
     if facts.get("lost"):
-        lines.append(f"{facts['lost']} landmarks were left out of B on loading: -1")
+        lines.append(f"{facts['lost']} landmarks of B were removed on loading and have no match (-1)")
     lines += [f"note: {note}" for note in facts["notes"]]
     if facts.get("left_out"):
-        lines.append(f"not in this format: {', '.join(facts['left_out'])}")
+        lines.append(f"not supported by this format: {', '.join(facts['left_out'])}")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`acnn view`: shapes, matches, kernels and filters in a browser, live."""
+"""`acnn view`: live viewer of shapes, matches, kernels and filters in a browser."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from acnn.cli.app import Output, command
 @command
 def view(
     out: Output,
-    items: Annotated[list[Path], typer.Argument(metavar="SHAPE...|RUN", help="Files of shapes, or a run's folder.")],
-    model: Annotated[Path | None, typer.Option(metavar="RUN", help="A run that matches the shapes.")] = None,
-    port: Annotated[int | None, typer.Option(help="Default: 8080, or the next that is free.")] = None,
+    items: Annotated[list[Path], typer.Argument(metavar="SHAPE...|RUN", help="Shape files, or a run folder.")],
+    model: Annotated[Path | None, typer.Option(metavar="RUN", help="Model that matches the shapes.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; default: 8080, or the next free one.")] = None,
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Other than 127.0.0.1, all who reach it can see the shapes.")
+        str, typer.Option(metavar="ADDRESS", help="Address to listen on; anyone who can reach it can see the shapes.")
     ] = "127.0.0.1",
     data: Annotated[
-        str | None, typer.Option(metavar="DATA", help="For a run: other data than it learned from.")
+        str | None, typer.Option(metavar="DATA", help="For a run: dataset; default: the one it was trained on.")
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="For a run: shapes to show.")] = None,
-    shapes: Annotated[int, typer.Option(help="For a run: how many to show where there is no list.")] = 3,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto")] = "auto",
-    up: Annotated[str, typer.Option(metavar="x|y|z", help="The shapes' axis that points up.")] = "y",
+    shapes: Annotated[int, typer.Option(help="For a run: number of shapes if --test is not given.")] = 3,
+    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.")] = "auto",
+    up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
 ) -> None:
-    """Look at shapes in a browser: matches, probabilities, kernels, filters. Ends with Ctrl-C.
+    """View shapes in a browser: matches, probabilities, kernels, filters. Stop with Ctrl-C.
 
-    Serves this machine only (127.0.0.1) unless told otherwise, answers no pages of other sites, and serves no files.
+    Listens on this machine only (127.0.0.1) unless --host is given, rejects requests of other sites, and serves no
+    files.
     """
     import time
 
@@ -37,7 +38,7 @@ def view(
     from acnn.viewer.live import LiveViewer
     from acnn.viewer.live_guard import require_viser
 
-    require_viser()  # before the long work
+    require_viser()  # fail before the long computation
     with out.progress() as progress:
         gathered, failures = collect_view(
             items,
@@ -53,7 +54,7 @@ def view(
         out.failed(failure.item, failure.why)
     viewer = LiveViewer(gathered, host=host, port=port, up=up)
     try:
-        out.say(f"Open {viewer.address} in a browser. Ctrl-C ends it.")
+        out.message(f"Open {viewer.address} in a browser. Press Ctrl-C to stop.")
         while True:
             time.sleep(3600)
     except KeyboardInterrupt:

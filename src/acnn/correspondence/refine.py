@@ -164,7 +164,7 @@ def suitable_method(query: Surface, reference: Surface) -> tuple[RefineMethod, s
         return "zoomout", "the query is a cloud, whose borders are not known"
     share = float(query.vertex_areas.sum() / reference.vertex_areas.sum())
     if not has_more_border(query, reference):
-        return "zoomout", "the query has no border that the reference has not"
+        return "zoomout", "the query has no boundary that the reference lacks"
     if share >= WHOLE:
         return "zoomout", f"the query has a border, but {share:.1%} of the reference's area"
     return "pfm", f"the query has a border, and {share:.1%} of the reference's area"

@@ -1,1 +1,1 @@
-"""Runs: whole tasks that join the subpackages: train, match, evaluate, transfer, view, demo."""
+"""Runs: complete tasks that combine the subpackages: train, match, evaluate, transfer, view, demo."""

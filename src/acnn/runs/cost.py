@@ -1,4 +1,4 @@
-"""Memory of this process and machine, and an estimate of what a match costs, made before the work."""
+"""Estimated time and memory of a match, and the memory of this process and machine."""
 
 from __future__ import annotations
 
@@ -6,11 +6,82 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+SECONDS = 3.0, 4e-7
+"""Processor time per shape: constant, and coefficient of n^2."""
+
+GIGABYTES = 0.5, 4.7e-9
+"""Peak memory: constant, and coefficient of n^2 of the larger shape."""
+
+MIN_REPORTED = 60.0
+"""Shortest estimate that is reported, in seconds."""
+
+LARGE = 20_000
+"""Vertices above which simplification is advised: matching takes minutes, and gains little over 10,000."""
+
+
+@dataclass(frozen=True)
+class MatchCost:
+    """Estimated cost of a match.
+
+    Attributes
+    ----------
+    vertices : tuple[int, ...]
+        Number of vertices of each shape.
+    seconds : float
+        Processor time, summed over cores.
+    gigabytes : float
+        Peak memory.
+    """
+
+    vertices: tuple[int, ...]
+    seconds: float
+    gigabytes: float
+
+    def text(self, memory: float | None = None) -> str:
+        """Format the estimate, with advice for large shapes.
+
+        Parameters
+        ----------
+        memory : float or None
+            Memory of this machine in gigabytes; None if unknown.
+
+        Returns
+        -------
+        str
+            Empty if the match is quick.
+        """
+        if self.seconds < MIN_REPORTED:
+            return ""
+        counts = " and ".join(f"{count:,}" for count in self.vertices)
+        parts = [f"This takes roughly {_duration(self.seconds)} of processor time ({counts} vertices)"]
+        if memory is not None and self.gigabytes > 0.8 * memory:
+            parts.append(f", and {self.gigabytes:.0f} GB of memory (available: {memory:.0f} GB)")
+        if max(self.vertices) > LARGE:
+            parts.append(". Simplify the large shape to 5,000 to 10,000 vertices first, with mesh software")
+        return "".join(parts) + "."
+
+
+def match_cost(vertices: Sequence[int]) -> MatchCost:
+    """Estimate the cost of a match without cached operators.
+
+    Parameters
+    ----------
+    vertices : Sequence[int]
+        Number of vertices of A, or of A and B.
+
+    Returns
+    -------
+    MatchCost
+    """
+    counts = tuple(int(count) for count in vertices)
+    seconds = sum(SECONDS[0] + SECONDS[1] * count**2 for count in counts)
+    return MatchCost(counts, seconds, GIGABYTES[0] + GIGABYTES[1] * max(counts) ** 2)
+
 
 def peak_memory_mb() -> float:
-    """Most memory that this process has held so far, in MB (10^6 bytes).
+    """Return the peak memory of this process so far, in MB (10^6 bytes).
 
-    Where a system keeps no such record, what the process holds now.
+    On systems without that record, the memory in use now.
     """
     import psutil
 
@@ -24,78 +95,11 @@ def peak_memory_mb() -> float:
 
 
 def machine_memory_mb() -> dict[str, float]:
-    """`total` memory of the machine and what of it is `available`, in MB (10^6 bytes)."""
+    """Return the `total` and `available` memory of the machine, in MB (10^6 bytes)."""
     import psutil
 
     memory = psutil.virtual_memory()
     return {"total": memory.total / 1e6, "available": memory.available / 1e6}
-
-
-SECONDS = 3.0, 4e-7
-"""Processor time for each shape: fixed, and times n^2."""
-
-GIGABYTES = 0.5, 4.7e-9
-"""Peak memory: fixed, and times the n^2 of the larger shape."""
-
-WORTH_TELLING = 60.0
-"""Seconds from which on an estimate is given."""
-
-LARGE = 20_000
-"""Vertices above which a simplified shape is advised: here it takes minutes, and little is gained over 10,000."""
-
-
-@dataclass(frozen=True)
-class MatchCost:
-    """An estimate of what a match will cost.
-
-    Attributes
-    ----------
-    vertices
-        Of each shape.
-    seconds
-        Of processor time, all cores together.
-    gigabytes
-        Peak memory.
-    """
-
-    vertices: tuple[int, ...]
-    seconds: float
-    gigabytes: float
-
-    def text(self, memory: float | None = None) -> str:
-        """The estimate in words, and what to do where a shape is large; empty where there is little to wait for.
-
-        Parameters
-        ----------
-        memory
-            Gigabytes that this machine has; None where that is not known.
-        """
-        if self.seconds < WORTH_TELLING:
-            return ""
-        counts = " and ".join(f"{count:,}" for count in self.vertices)
-        words = [f"This takes roughly {_duration(self.seconds)} of processor time ({counts} vertices)"]
-        if memory is not None and self.gigabytes > 0.8 * memory:
-            words.append(f", and {self.gigabytes:.0f} GB of memory, of which there are {memory:.0f}")
-        if max(self.vertices) > LARGE:
-            words.append(". Simplify the large one to 5,000 to 10,000 vertices first, with a mesh program")
-        return "".join(words) + "."
-
-
-def match_cost(vertices: Sequence[int]) -> MatchCost:
-    """Estimate what it costs to match shapes of these numbers of vertices; what is in the cache costs less.
-
-    Parameters
-    ----------
-    vertices
-        Of A, or of A and B.
-
-    Returns
-    -------
-    MatchCost
-    """
-    counts = tuple(int(count) for count in vertices)
-    seconds = sum(SECONDS[0] + SECONDS[1] * count**2 for count in counts)
-    return MatchCost(counts, seconds, GIGABYTES[0] + GIGABYTES[1] * max(counts) ** 2)
 
 
 def _duration(seconds: float) -> str:

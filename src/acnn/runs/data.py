@@ -1,4 +1,4 @@
-"""Makes datasets: generated humans, and partial shapes of one shape or a dataset in the layout of SHREC'16 Partial."""
+"""Generation of datasets: humans, and partial shapes of a mesh or a dataset in the layout of SHREC'16 Partial."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from acnn.shapes.save import save
 from acnn.training.prepare import Failure
 
 INSTALL = (
-    "Making humans needs the anny body model: pip install 'acnn[humans]'. On a machine without a GPU install torch's "
-    "CPU build first, or several GB are fetched: pip install torch --index-url https://download.pytorch.org/whl/cpu"
+    "Generating humans needs the anny body model: pip install 'acnn[humans]'. Without a GPU, install torch's "
+    "CPU build first, or several GB are downloaded: pip install torch --index-url https://download.pytorch.org/whl/cpu"
 )
 
 
@@ -42,23 +42,45 @@ def humans_into(
     force: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Make humans with `write_humans` and return the facts that `acnn data humans --json` prints.
+    """Generate humans with `write_humans`.
 
-    Humans that were written into the folder before are overwritten, other files only with `force`.
+    Humans that were generated in the folder before are overwritten, other files only with `force`.
+
+    Parameters
+    ----------
+    folder : Path
+        Output folder, created if missing.
+    subjects, poses : int
+        Number of subjects, and of poses per subject.
+    vertices : int
+        Vertices per shape.
+    remeshed : bool
+        Give every shape a different triangulation.
+    seed : int
+        Random seed.
+    force : bool
+        Overwrite existing files of other origin.
+    progress : callable or None
+        Called with a message for each subject.
+
+    Returns
+    -------
+    dict[str, Any]
+        The facts that `acnn data humans --json` prints.
 
     Raises
     ------
     InputError
-        For numbers out of range, where the folder cannot be used, or where anny is not installed.
+        If a number is out of range, the folder cannot be used, or anny is not installed.
     """
     if subjects < 1 or poses < 1:
         raise InputError(f"{subjects} subjects and {poses} poses: both must be at least 1.")
     if vertices < 12:
-        raise InputError(f"{vertices} vertices: a body needs at least 12, and 2,000 to look like one.")
+        raise InputError(f"{vertices} vertices: give at least 12; about 2,000 are needed for a recognisable body.")
     if seed < 0:
-        raise InputError(f"Seed {seed}: give a whole number from 0 on.")
+        raise InputError(f"Seed {seed}: give an integer of 0 or more.")
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder.")
+        raise InputError(f"{folder}: is a file; give a folder.")
     if importlib.util.find_spec("anny") is None:
         raise InputError(INSTALL)
     from acnn.datasets.humans.generate import human_files, human_names, write_humans, written_humans
@@ -90,51 +112,52 @@ def make_parts(
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[dict[str, Any], list[Failure]]:
-    """Make parts and write them with exact truth, in the layout that `acnn.datasets.shrec16` reads.
+    """Generate partial shapes with exact ground truth, in the layout that `acnn.datasets.shrec16` reads.
 
-    The null shape is the shape itself, or the dataset's reference: then the parts are of all the dataset's shapes, and
-    the truth of a vertex is its point on the reference. Parts come in the null shape's units (see `parts_of`).
+    The null shape is the mesh itself, or the reference of the dataset: then partial shapes are cut from all shapes of
+    the dataset, and the ground truth of a vertex is its point on the reference. Partial shapes keep the unit of the
+    null shape (see `parts_of`).
 
     Parameters
     ----------
     source : path or Dataset
-        A mesh file, whatever `open_dataset` takes, or a dataset.
+        A mesh file, anything that `open_dataset` takes, or a dataset.
     folder : Path
-        Made where it is missing; several kinds and null shapes may share it.
+        Output folder, created if missing; several kinds and null shapes may share it.
     kind : str
         `cuts` or `holes`.
     missing : float or tuple[float, float]
-        Share of the area that a part lacks, or the range to draw it from.
+        Missing fraction of the area, or the range it is drawn from.
     count : int or None
-        Of parts in all; None is one of each shape.
+        Total number of partial shapes; None is one per shape.
     seed : int
-        Same seed, same files.
+        Random seed.
     force : bool
-        Overwrite files of other origin that have the names of the parts'.
+        Overwrite existing files of other origin.
     progress : Progress or None
-        Called with (done, in all).
+        Called with (done, total).
 
     Returns
     -------
     tuple[dict[str, Any], list[Failure]]
-        What `acnn data parts --json` prints, and the shapes of which no part could be made.
+        The facts that `acnn data parts --json` prints, and the shapes that could not be cut.
 
     Raises
     ------
     InputError
-        For bad arguments, and where the folder holds other parts of that name.
+        For invalid arguments, or if the folder contains other partial shapes of that name.
     """
     began = time.perf_counter()
     if kind not in KINDS:
-        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
+        raise InputError(f"Unknown kind of partial shapes '{kind}': use 'cuts' or 'holes'.")
     chosen: Kind = "cuts" if kind == "cuts" else "holes"
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; name a folder.")
-    whole = source if isinstance(source, Dataset) else _opened(source)
-    dataset = parts_of(whole, chosen, missing, count=count, seed=seed)
-    cls = re.sub(r"[^A-Za-z0-9]+", "_", whole.name).strip("_") or "shape"
+        raise InputError(f"{folder}: is a file; give a folder.")
+    full = source if isinstance(source, Dataset) else _open(source)
+    dataset = parts_of(full, chosen, missing, count=count, seed=seed)
+    cls = re.sub(r"[^A-Za-z0-9]+", "_", full.name).strip("_") or "shape"
     low, high = missing if isinstance(missing, tuple) else (missing, missing)
-    about = {"kind": chosen, "missing": [low, high], "seed": seed, "made_of": whole.name}
+    about = {"kind": chosen, "missing": [low, high], "seed": seed, "made_of": full.name}
     names = [f"{chosen}_{cls}_shape_{sample.number}" for sample in dataset.samples]
     listing = folder / chosen / f"{chosen}_{cls}_parts.json"
     endings = (".off", ".baryc_gt", ".baryc_gt_sym")
@@ -146,35 +169,35 @@ def make_parts(
     failures: list[Failure] = []
     _write_null(dataset.reference, folder / "null" / f"{cls}.off")
     (folder / chosen).mkdir(parents=True, exist_ok=True)
-    _write_listing(listing, about, len(names), entries)  # first, so that an interrupted making can be repeated
+    _write_listing(listing, about, len(names), entries)  # first, so that an interrupted run can be repeated
     mirrored = 0
     for done, (name, sample) in enumerate(zip(names, dataset.samples, strict=True)):
         if progress:
             progress(done, len(names))
         assert isinstance(sample.read, PartOf)
         try:
-            example, share = sample.read.with_share()
+            example, fraction = sample.read.with_share()
         except InputError as error:
             failures.append(Failure(sample.name, str(error)))
             continue
         mirrored += _write_part(folder / chosen / f"{name}.off", example, dataset)
         known: dict[str, Any] = {"name": name, "of": sample.name.rpartition("_")[0]}
         known |= {"split": sample.split, "subject": sample.subject}
-        entries.append({**known, "missing": round(share, 6), "vertices": len(example.shape.vertices)})
+        entries.append({**known, "missing": round(fraction, 6), "vertices": len(example.shape.vertices)})
     if not entries:
-        raise InputError(f"No part could be made. The first: {failures[0].item}: {failures[0].why}")
+        raise InputError(f"No partial shape could be cut. First failure: {failures[0].item}: {failures[0].why}")
     _write_listing(listing, about, len(names), entries)
     if progress:
         progress(len(names), len(names))
-    shares = [entry["missing"] for entry in entries]
+    fractions = [entry["missing"] for entry in entries]
     facts = {
         "out": str(folder),
         "data": str(folder / chosen / cls),
         "kind": chosen,
         "parts": len(entries),
         "shapes": len({entry["of"] for entry in entries}),
-        "missing": float(np.mean(shares)),
-        "missing_range": [min(shares), max(shares)],
+        "missing": float(np.mean(fractions)),
+        "missing_range": [min(fractions), max(fractions)],
         "mirrored": mirrored == len(entries),
         "seed": seed,
         "seconds": time.perf_counter() - began,
@@ -182,8 +205,8 @@ def make_parts(
     return facts, failures
 
 
-def _opened(source: str | os.PathLike[str]) -> Dataset:
-    """The dataset of a name, or of a single mesh file, which is then its own reference."""
+def _open(source: str | os.PathLike[str]) -> Dataset:
+    """Open a dataset by name, or a single mesh file as a dataset whose reference is the mesh."""
     path = Path(source).expanduser()
     if not path.is_file():
         return open_dataset(source)
@@ -193,24 +216,24 @@ def _opened(source: str | os.PathLike[str]) -> Dataset:
 
 
 def _earlier_files(listing: Path, about: dict[str, Any], count: int, files: Sequence[Path]) -> Sequence[Path]:
-    """Which of the files may be written again: all where the same parts were made before, or the list of none.
+    """Return the files that may be overwritten: all if the same partial shapes were generated before, else the listing.
 
     Raises
     ------
     InputError
-        Where files of other parts would be mixed with the new ones.
+        If files of other partial shapes would be mixed with the new ones.
     """
     try:
-        found = read_json(listing)
+        written = read_json(listing)
     except InputError:
-        found = {}
-    ours = "made_of" in found
-    same = all(found.get(key) == value for key, value in {**about, "count": count}.items())
+        written = {}
+    ours = "made_of" in written
+    same = all(written.get(key) == value for key, value in {**about, "count": count}.items())
     stem, kind = listing.name.removesuffix("_parts.json"), about["kind"]
     if not same and any(listing.parent.glob(f"{stem}_shape_*.off")):
         raise InputError(
-            f"{listing.parent.parent}: holds other {kind} of '{stem.removeprefix(f'{kind}_')}' already. Name another "
-            "folder, or delete them first."
+            f"{listing.parent.parent}: already contains other {kind} of '{stem.removeprefix(f'{kind}_')}'. Choose "
+            "another folder, or delete them first."
         )
     return files if same else [listing] if ours else []
 
@@ -220,13 +243,13 @@ def _write_null(mesh: Mesh, path: Path) -> None:
     if path.is_file():
         there = load_mesh(str(path), repair=False)
         if not (np.array_equal(there.vertices, mesh.vertices) and np.array_equal(there.faces, mesh.faces)):
-            raise InputError(f"{path}: another shape of that name is there. Name another folder.")
+            raise InputError(f"{path}: contains another shape. Choose another folder.")
         return
     save(Mesh(mesh.vertices, mesh.faces), path)
 
 
 def _write_part(path: Path, example: Example, dataset: Dataset) -> bool:
-    """Write a part and its truth, the shape last, so that whoever sees it sees its truth; True with a mirrored one."""
+    """Write a partial shape and its ground truth, the shape last; return whether a mirrored ground truth is known."""
     reference = dataset.reference
     truth = (
         example.truth if example.truth is not None else BarycentricPoints.at_vertices(reference.faces, example.labels)

@@ -75,8 +75,8 @@ def evaluate_run(
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
     if not _same_reference(dataset.reference, opened.reference):
         raise InputError(
-            f"The truth of {dataset.name} is on a reference of {len(dataset.reference.vertices)} vertices, which is "
-            f"not that of the network ({len(opened.reference.vertices)} vertices). Evaluate on data that share it."
+            f"The ground truth of {dataset.name} is on a reference of {len(dataset.reference.vertices)} vertices, "
+            f"not that of the network ({len(opened.reference.vertices)} vertices). Use data with the same reference."
         )
     unit = opened.unit
     dataset = dataset if unit is None else replace(dataset, unit=unit)

@@ -1,4 +1,4 @@
-"""`acnn bench` and `acnn doctor`: speed and memory of the main parts here, versions, caches and a self-test."""
+"""State of the machine: speed and memory of the main steps (`acnn bench`), versions and self-test (`acnn doctor`)."""
 
 from __future__ import annotations
 
@@ -20,36 +20,49 @@ from acnn.progress import Progress
 from acnn.runs.cost import machine_memory_mb, peak_memory_mb
 
 PAIRS = 200
-"""Eigenpairs of the Laplacian that acnn and its peers compute."""
+"""Number of Laplacian eigenpairs that acnn and the other libraries compute."""
+
+PACKAGES = ("numpy", "scipy", "torch", "numba", "trimesh", "matplotlib", "potpourri3d", "pygeodesic", "safetensors")
+EXTRAS = {
+    "view": "viser",
+    "humans": "anny",
+    "dask": "distributed",
+    "log": "tensorboard",
+    "bench": "robust_laplacian",
+}
+"""The main dependency of each optional extra of acnn."""
+
+MAX_KERNEL_ERROR, MAX_LAYER_ERROR = 0.02, 1e-3
+"""Largest errors that pass the self-test: L1 error of a kernel row, and largest difference of a layer output."""
 
 
 def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = None) -> dict[str, Any]:
-    """Time the parts one after another, in this process.
+    """Time the main steps one after the other, in this process.
 
-    Each part runs once to compile or load what it needs, and then `repeat` times; the best time counts.
+    Each step runs once for compilation and loading, and then `repeat` times; the best time counts.
 
     Parameters
     ----------
     peers : bool
-        Compare the eigenpairs of the Laplacian with LaPy and robust_laplacian, where they are installed.
+        Compare Laplacian eigenpairs with LaPy and robust_laplacian, if installed.
     repeat : int
-        How often each is timed.
+        Number of timed runs of each step.
     progress : Progress or None
-        Called with (done, in all).
+        Called with (done, total).
 
     Returns
     -------
     dict[str, Any]
-        `vertices`, the settings, and `parts`: for each its `name`, `seconds`, and `peak_memory_mb`, the most that the
-        process has held until then; with `peers` also `ratio`, its time over that of acnn.
+        `vertices`, the settings, and `parts`: for each step its `name`, `seconds`, and `peak_memory_mb` of the process
+        up to then; with `peers` also `ratio`, its time divided by that of acnn.
     """
-    parts = _parts()
+    steps = _steps()
     if peers:
-        parts |= {"eigenpairs": _acnn_pairs()} | _peers()
+        steps |= {"eigenpairs": _acnn_pairs()} | _peers()
     rows: list[dict[str, Any]] = []
-    for done, (name, work) in enumerate(parts.items()):
+    for done, (name, work) in enumerate(steps.items()):
         if progress:
-            progress(done, len(parts))
+            progress(done, len(steps))
         work()
         gc.collect()
         times = []
@@ -73,8 +86,107 @@ def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = N
     }
 
 
-def _parts() -> dict[str, Callable[[], Any]]:
-    """The parts by name; what one needs of another is made beforehand."""
+def examine() -> dict[str, Any]:
+    """Collect everything that `acnn doctor` reports.
+
+    Returns
+    -------
+    dict[str, Any]
+        `python, platform, versions, extras, cores, threads, memory_mb, cache, data, self_test, problems`; the last
+        is a list of messages with advice. The only paths are those of the cache and of `ACNN_DATA`.
+    """
+    versions = {"acnn": acnn.__version__} | {name: _version(name) for name in PACKAGES}
+    facts: dict[str, Any] = {
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "versions": versions,
+        "extras": {extra: _version(package) for extra, package in EXTRAS.items()},
+        "cores": _cores(),
+        "threads": _threads(),
+        "memory_mb": machine_memory_mb() | {"peak": peak_memory_mb()},
+        "cache": cache_state(cache_folder()),
+        "data": data_state(os.environ.get("ACNN_DATA")),
+        "self_test": self_test(),
+    }
+    return facts | {"problems": problems(facts)}
+
+
+def problems(facts: dict[str, Any]) -> list[str]:
+    """List the problems in the facts of `examine`.
+
+    Parameters
+    ----------
+    facts : dict[str, Any]
+        As `examine` collects them.
+
+    Returns
+    -------
+    list[str]
+        One message per problem, with advice; empty if there are none.
+    """
+    found = [f"{name} is missing: pip install {name}" for name, v in facts["versions"].items() if v is None]
+    if not facts["cache"]["writable"]:
+        found.append(f"The cache {facts['cache']['folder']} is not writable: set ACNN_CACHE to a writable folder.")
+    if facts["data"]["set"] and not facts["data"]["exists"]:
+        found.append("ACNN_DATA names a folder that does not exist: correct it, or unset it.")
+    if not facts["self_test"]["passed"]:
+        found.append(f"The self-test failed: {facts['self_test']['why']}. Reinstall acnn, or report it.")
+    memory = facts["memory_mb"]["available"]
+    if memory < 1500:
+        found.append(f"{memory:.0f} MB of memory are available, but training needs 2000 or more. Close other programs.")
+    return found
+
+
+def cache_state(folder: Path) -> dict[str, Any]:
+    """Return the facts of `acnn.cache.cache_facts`, and `writable`."""
+    return cache_facts(folder) | {"writable": can_write(folder)}
+
+
+def data_state(where: str | None) -> dict[str, Any]:
+    """Describe the folder of research data.
+
+    Parameters
+    ----------
+    where : str or None
+        Value of `ACNN_DATA`.
+
+    Returns
+    -------
+    dict[str, Any]
+        `set`, `folder`, `exists`, and `found`, the names of its subfolders.
+    """
+    if not where:
+        return {"set": False, "folder": None, "exists": False, "found": []}
+    folder = Path(where)
+    try:
+        found = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError:
+        return {"set": True, "folder": where, "exists": False, "found": []}
+    return {"set": True, "folder": where, "exists": True, "found": found}
+
+
+def self_test() -> dict[str, Any]:
+    """Compare a kernel with the exact one, and a layer with the sum that defines it, on a small ellipsoid.
+
+    Returns
+    -------
+    dict[str, Any]
+        `passed`, `why` where not, `kernel_error`, `layer_error` and `seconds`.
+    """
+    began = time.perf_counter()
+    try:
+        kernel, layer = _kernel_error(), _layer_error()
+    except Exception as problem:  # any failure is a result of the test
+        seconds = time.perf_counter() - began
+        return {"passed": False, "why": f"{type(problem).__name__}: {problem}", "seconds": seconds}
+    seconds = time.perf_counter() - began
+    passed = kernel < MAX_KERNEL_ERROR and layer < MAX_LAYER_ERROR
+    why = "" if passed else f"errors {kernel:.2g} and {layer:.2g} are too large"
+    return {"passed": passed, "why": why, "kernel_error": kernel, "layer_error": layer, "seconds": seconds}
+
+
+def _steps() -> dict[str, Callable[[], Any]]:
+    """The steps by name; their inputs are computed beforehand."""
     import torch
 
     from acnn.correspondence.refine import refine
@@ -96,7 +208,7 @@ def _parts() -> dict[str, Callable[[], Any]]:
     model = ShapeNetwork(config.train.architecture, values.shape[1], n, settings.angles, len(settings.scales))
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-3)
     rows = torch.arange(n)[: config.train.loss_vertices]
-    # every tenth vertex matched wrongly, as a network might
+    # one wrong match in ten, as a network might produce
     rng = np.random.default_rng(0)
     start = np.where(rng.random(n) < 0.1, rng.integers(0, n, n), np.arange(n)).astype(np.int32)
 
@@ -132,15 +244,15 @@ def _acnn_pairs() -> Callable[[], Any]:
 
 
 def _peers() -> dict[str, Callable[[], Any]]:
-    """The same eigenpairs by other libraries, of those that are installed."""
+    """The same eigenpairs by other libraries, as far as they are installed."""
     from acnn.surface.surface import surface_of
 
     surface = surface_of(_human())
-    found: dict[str, Callable[[], Any]] = {}
+    solvers: dict[str, Callable[[], Any]] = {}
     try:
         from lapy import Solver, TriaMesh
 
-        found["eigenpairs, LaPy"] = lambda: Solver(TriaMesh(surface.vertices, surface.faces), lump=True).eigs(PAIRS)
+        solvers["eigenpairs, LaPy"] = lambda: Solver(TriaMesh(surface.vertices, surface.faces), lump=True).eigs(PAIRS)
     except ImportError:
         pass
     try:
@@ -151,10 +263,10 @@ def _peers() -> dict[str, Callable[[], Any]]:
             matrix, mass = mesh_laplacian(surface.vertices, surface.faces)
             return eigsh(matrix, PAIRS, mass, sigma=1e-8)
 
-        found["eigenpairs, robust_laplacian"] = robust
+        solvers["eigenpairs, robust_laplacian"] = robust
     except ImportError:
         pass
-    return found
+    return solvers
 
 
 def _human() -> Any:
@@ -169,105 +281,13 @@ def _config() -> Any:
     return preset_config("quick")
 
 
-PACKAGES = ("numpy", "scipy", "torch", "numba", "trimesh", "matplotlib", "potpourri3d", "pygeodesic", "safetensors")
-EXTRAS = {
-    "view": "viser",
-    "humans": "anny",
-    "dask": "distributed",
-    "log": "tensorboard",
-    "bench": "robust_laplacian",
-}
-"""The package that stands for each extra of acnn."""
-
-SOUND = 0.02
-"""How far one row of the self-test's kernel may be from the exact one, in the sum of differences."""
-
-
-def examine() -> dict[str, Any]:
-    """Everything that `acnn doctor` tells.
-
-    Returns
-    -------
-    dict[str, Any]
-        `python, platform, versions, extras, cores, threads, memory_mb, cache, data, self_test, problems`; the last
-        lists in words what is wrong and what to do about it. Paths told are those of the cache and of `ACNN_DATA`
-        alone.
-    """
-    versions = {"acnn": acnn.__version__} | {name: _version(name) for name in PACKAGES}
-    facts: dict[str, Any] = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "versions": versions,
-        "extras": {extra: _version(package) for extra, package in EXTRAS.items()},
-        "cores": _cores(),
-        "threads": _threads(),
-        "memory_mb": machine_memory_mb() | {"peak": peak_memory_mb()},
-        "cache": cache_state(cache_folder()),
-        "data": data_state(os.environ.get("ACNN_DATA")),
-        "self_test": self_test(),
-    }
-    return facts | {"problems": problems(facts)}
-
-
-def problems(facts: dict[str, Any]) -> list[str]:
-    """What is wrong, each with what to do; empty where all is well."""
-    found = [f"{name} is missing: pip install {name}" for name, v in facts["versions"].items() if v is None]
-    if not facts["cache"]["writable"]:
-        found.append(f"The cache {facts['cache']['folder']} cannot be written: set ACNN_CACHE to a folder that can.")
-    if facts["data"]["set"] and not facts["data"]["exists"]:
-        found.append("ACNN_DATA names a folder that does not exist: correct it, or unset it.")
-    if not facts["self_test"]["passed"]:
-        found.append(f"The self-test failed: {facts['self_test']['why']}. Reinstall acnn, and report it if that fails.")
-    memory = facts["memory_mb"]["available"]
-    if memory < 1500:
-        found.append(f"{memory:.0f} MB of memory are free: training takes 2000 or more. Close something.")
-    return found
-
-
-def cache_state(folder: Path) -> dict[str, Any]:
-    """What `acnn.cache.cache_facts` gives, and whether it can be written (`writable`)."""
-    return cache_facts(folder) | {"writable": can_write(folder)}
-
-
-def data_state(where: str | None) -> dict[str, Any]:
-    """What research data are found: `set`, `folder`, `exists`, and the names of the folders in it as `found`."""
-    if not where:
-        return {"set": False, "folder": None, "exists": False, "found": []}
-    folder = Path(where)
-    try:
-        found = sorted(path.name for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
-    except OSError:
-        return {"set": True, "folder": where, "exists": False, "found": []}
-    return {"set": True, "folder": where, "exists": True, "found": found}
-
-
-def self_test() -> dict[str, Any]:
-    """One kernel against the exact one, and one layer against the sum that defines it, on a small ball.
-
-    Returns
-    -------
-    dict[str, Any]
-        `passed`, `why` where not, `kernel_error`, `layer_error` and `seconds`.
-    """
-    began = time.perf_counter()
-    try:
-        kernel, layer = _kernel_error(), _layer_error()
-    except Exception as problem:  # whatever is broken here, the doctor tells it
-        seconds = time.perf_counter() - began
-        return {"passed": False, "why": f"{type(problem).__name__}: {problem}", "seconds": seconds}
-    seconds = time.perf_counter() - began
-    passed = kernel < SOUND and layer < 1e-3
-    why = "" if passed else f"errors {kernel:.2g} and {layer:.2g} are too large"
-    return {"passed": passed, "why": why, "kernel_error": kernel, "layer_error": layer, "seconds": seconds}
-
-
 def _kernel_error() -> float:
     from acnn.patches.anisotropic import check_kernels
     from acnn.patches.settings import PatchSettings
     from acnn.surface.surface import surface_of
 
     settings = PatchSettings(angles=2, scales=(200.0,), kernel="rational")
-    report = check_kernels(surface_of(_ball()), settings, rows=5)
+    report = check_kernels(surface_of(_ellipsoid()), settings, rows=5)
     return float(report["l1_error_max"])
 
 
@@ -279,25 +299,25 @@ def _layer_error() -> float:
     from acnn.patches.anisotropic import build_patches
     from acnn.patches.settings import PatchSettings
 
-    operator = build_patches(_ball(), PatchSettings(angles=2, scales=(200.0,), kernel="rational"))
+    operator = build_patches(_ellipsoid(), PatchSettings(angles=2, scales=(200.0,), kernel="rational"))
     torch.manual_seed(0)
     layer = IntrinsicConv(3, 4, angles=2, scales=1)
     f = torch.randn(operator.n, 3)
     with torch.no_grad():
-        found = layer(f, Patches.of(operator)).numpy()
+        output = layer(f, Patches.of(operator)).numpy()
     weight = layer.weight.detach().numpy()
-    wanted = np.einsum("natp,atpq->nq", operator.apply(f.numpy()), weight)
-    return float(np.abs(found - wanted).max())
+    expected = np.einsum("natp,atpq->nq", operator.apply(f.numpy()), weight)
+    return float(np.abs(output - expected).max())
 
 
-def _ball() -> Any:
-    """An ellipsoid of 162 vertices, whose curvatures differ."""
+def _ellipsoid() -> Any:
+    """An ellipsoid of 162 vertices with three different axes."""
     import trimesh
 
     from acnn.shapes.mesh import Mesh
 
-    ball = trimesh.creation.icosphere(subdivisions=2)
-    return Mesh(np.asarray(ball.vertices) * [1.0, 1.3, 1.7], np.asarray(ball.faces, np.int32))
+    sphere = trimesh.creation.icosphere(subdivisions=2)
+    return Mesh(np.asarray(sphere.vertices) * [1.0, 1.3, 1.7], np.asarray(sphere.faces, np.int32))
 
 
 def _version(package: str) -> str | None:
@@ -308,19 +328,19 @@ def _version(package: str) -> str | None:
 
 
 def _cores() -> int:
-    # those that this process may use, which in a container can be fewer than the machine has
+    # those available to this process: in a container possibly fewer than the machine has
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _threads() -> dict[str, int | None]:
-    found: dict[str, int | None] = {"torch": None, "numba": None}
+    threads: dict[str, int | None] = {"torch": None, "numba": None}
     try:
         import torch
 
-        found["torch"] = torch.get_num_threads()
+        threads["torch"] = torch.get_num_threads()
         import numba
 
-        found["numba"] = int(numba.get_num_threads())
-    except Exception:  # a broken package shows in the self-test
-        return found
-    return found
+        threads["numba"] = int(numba.get_num_threads())
+    except Exception:  # a broken package is reported by the self-test
+        return threads
+    return threads

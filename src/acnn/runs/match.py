@@ -133,7 +133,7 @@ class PairMatch:
             Where B is a cloud.
         """
         if self.b.is_cloud:
-            raise InputError("B is a point cloud, so that no point can lie inside a triangle of it. Use a mesh as B.")
+            raise InputError("B is a point cloud, which has no triangles for barycentric points. Use a mesh as B.")
         return barycentric_map(self.a_to_b, self.a, self.b)
 
 
@@ -205,8 +205,8 @@ def match(
 
     Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
     descriptors are compared (`match_by_descriptors`). Where a network of the package is unsure of either shape, or
-    distorts them, descriptors are tried as well, and taken where they keep lengths clearly better; a network of one's
-    own does not give way. `facts` say which. `judgement` says whether the map is to be trusted.
+    distorts them, descriptors are tried as well, and used if their distortion is clearly lower; with your own model
+    there is no fallback. `facts` report which. `judgement` says whether the map is to be trusted.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def match(
     if unit is not None:
         why = "given"
     elif learned is not None:
-        unit, why = learned, "that of the network, which learned from parts"
+        unit, why = learned, "that of the network, which was trained on partial shapes"
     else:
         unit, why = _unit_of_part(a, there)
     here = surface_of(a, unit)
@@ -265,7 +265,7 @@ def match(
         DESCRIPTORS, found.a, found.b, refining, f"{doubt}, and descriptors keep lengths better", facts, progress
     )
     if other.facts["distortion"] > factor * change:
-        found.facts["why"] = f"{doubt}, but descriptors do not keep lengths better"
+        found.facts["why"] = f"{doubt}, but descriptor matching has no lower distortion"
         other = found
     return _judged(other, [training])
 
@@ -403,5 +403,5 @@ def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:
     method, why = suitable_method(there, whole)
     size = np.linalg.norm(np.ptp(there.vertices, axis=0)) / np.linalg.norm(np.ptp(whole.vertices, axis=0))
     if method == "pfm" and 0.1 < size < 1.1:
-        return whole.unit, f"that of B, of which A seems to be a part: {why}"
+        return whole.unit, f"that of B, since A appears to be a partial shape of it: {why}"
     return None, "A's own geodesic diameter / 200"

@@ -154,7 +154,8 @@ def _notices(facts: dict[str, Any], judgement: Judgement) -> list[str]:
     """What a user should know before trusting a match; empty where there is nothing."""
     found = [*judgement.reasons, *judgement.advice, *facts["remarks"]]
     if facts["route"] == "descriptors":
-        found.insert(0, f"Matched by descriptors: {facts['why']}. Symmetric parts may be exchanged: look at it.")
+        swapped = "Left/right or limbs may be swapped; please inspect the result."
+        found.insert(0, f"Matched by descriptors: {facts['why']}. {swapped}")
     return found
 
 

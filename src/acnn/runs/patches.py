@@ -1,4 +1,4 @@
-"""From a file to its patch operator, checked and stored as asked."""
+"""Patch operator of a shape file: computed, checked and written."""
 
 from __future__ import annotations
 
@@ -34,34 +34,39 @@ def patches_of_file(
     cache: bool = True,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Compute, check and write the patch operator of a shape in a file.
+    """Compute the patch operator of a shape file, optionally check and write it.
 
     Parameters
     ----------
     path : Path
-        The shape.
+        Shape file.
     settings : dict[str, Any]
-        Of `PatchSettings`; scales may be text such as `3,6,12,24`.
+        Fields of `PatchSettings`; scales may be text such as `3,6,12,24`.
     unit : float or None
-        Length of one run unit in the shape's coordinates; None is its own geodesic diameter / 200.
+        Unit of length in the coordinates of the shape; None is its geodesic diameter / 200.
     check : int
-        How many random rows of every kernel to compare with exact ones.
+        Number of random rows of every kernel to compare with exact ones.
     out : Path or None
-        Where to write the operator.
+        Output file of the operator; None writes none.
     force : bool
-        Overwrite a file that is there already, unless it is the shape.
+        Overwrite an existing file, unless it is the input.
     cache : bool
-        Whether to look in the cache and put the operator there.
+        Whether to read the operator from the cache and write it there.
     progress : Progress or None
-        Called with (done, in all).
+        Called with (done, total).
 
     Returns
     -------
     dict[str, Any]
         The facts that `acnn patches --json` prints.
+
+    Raises
+    ------
+    InputError
+        For invalid settings, or a file that cannot be read or must not be overwritten.
     """
     if check < 0:
-        raise InputError(f"--check {check}: give the number of rows to compare, or leave it out.")
+        raise InputError(f"--check {check}: give a number of rows of 0 or more.")
     chosen = PatchSettings(**{**settings, "scales": parse_scales(settings["scales"])})
     begin_stage(progress, "reading")
     shape = load(path)

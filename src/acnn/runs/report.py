@@ -1,4 +1,4 @@
-"""What a report shows of a run: a few shapes matched and compared with the truth, figures, settings and timings."""
+"""Data of a report and figures of a run: test shapes matched and compared with the ground truth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.evaluation.results import Matched
 from acnn.files import check_outputs
-from acnn.methods.run import Run, open_run
+from acnn.methods.run import Run, inputs_of_run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
 from acnn.runs.evaluate import evaluate_run
 from acnn.training.prepare import Failure
@@ -29,27 +29,34 @@ def collect_report(
     workers: int = 1,
     progress: Progress | None = None,
 ) -> tuple[ReportData, list[Failure]]:
-    """Match some test shapes of a run and gather what a report shows.
+    """Match some test shapes of a run and collect the data of a report.
 
     Parameters
     ----------
     folder : Path or str
-        Of a run, or of `acnn demo`, which holds one.
+        A run folder, or the folder of `acnn demo`, which contains one.
     data : str or Path or Dataset or None
-        As for `open_dataset`; None is the data it was trained on.
+        As for `open_dataset`; None is the dataset it was trained on.
     test_list : str or None
-        Shapes, as for `Dataset.select`; by default some that it was not trained on.
+        Shapes, as for `Dataset.select`; None takes some that it was not trained on.
     shapes : int
-        How many, at most, where there is no list.
+        Largest number of shapes if there is no list.
     refinement : str
         As for `evaluate_run`.
-    workers, progress
-        Likewise.
+    workers : int
+        Number of processes that prepare shapes.
+    progress : Progress or None
+        Called with (done, total).
 
     Returns
     -------
     tuple[ReportData, list[Failure]]
-        The data, and the shapes that failed to be prepared.
+        The data, and the shapes that could not be prepared.
+
+    Raises
+    ------
+    InputError
+        If the folder is not a run or there is no shape to show.
     """
     folder = Path(folder)
     if not (folder / "model.safetensors").is_file() and (folder / "run" / "model.safetensors").is_file():
@@ -74,18 +81,38 @@ def collect_report(
 
 
 def unseen_shapes(dataset: Dataset, run: Run, count: int) -> list[str]:
-    """Names of some shapes that were not trained on, spread over them; remeshed copies are half of them."""
+    """Choose shapes that were not trained on, evenly spread over the dataset; half of them remeshed copies.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Its test split, or all shapes if it has none.
+    run : Run
+        Whose training and validation shapes are excluded.
+    count : int
+        Largest number of shapes.
+
+    Returns
+    -------
+    list[str]
+        Their names.
+
+    Raises
+    ------
+    InputError
+        If `count` is below 1 or no shape is left.
+    """
     if count < 1:
-        raise InputError(f"{count} shapes cannot be shown: ask for at least 1.")
+        raise InputError(f"--shapes {count}: give at least 1.")
     trained = {*run.facts["train"], *run.facts["validation"]}
     marked = [s for s in dataset.samples if s.split == "test"]
-    found = [s for s in marked or dataset.samples if s.name not in trained]
-    if not found:
-        raise InputError("There is no shape to show that was not trained on: name some with --test.")
-    copies = [s for s in found if "_remeshed" in s.name]
-    originals = [s for s in found if "_remeshed" not in s.name]
+    unseen = [s for s in marked or dataset.samples if s.name not in trained]
+    if not unseen:
+        raise InputError("All shapes were used in training or validation: choose some with --test.")
+    copies = [s for s in unseen if "_remeshed" in s.name]
+    originals = [s for s in unseen if "_remeshed" not in s.name]
     if not copies or not originals:
-        return [s.name for s in spread_over(found, count)]
+        return [s.name for s in spread_over(unseen, count)]
     first = spread_over(originals, -(-count // 2))
     return [s.name for s in [*first, *spread_over(copies, count // 2)]]
 
@@ -103,40 +130,37 @@ def write_figure(
     workers: int = 1,
     force: bool = False,
     progress: Progress | None = None,
-) -> tuple[dict[str, Any], list[Any]]:
-    """Draw one kind of picture of a run into a PNG file.
+) -> tuple[dict[str, Any], list[Failure]]:
+    """Render one kind of figure of a run to a PNG file.
 
     Parameters
     ----------
     folder : Path
-        Of a run, or of `acnn demo`.
+        A run folder, or the folder of `acnn demo`.
     kind : str
         `transfer`, `errors`, `filters` or `curve`.
     out : Path
-        The file, ending in .png.
+        Output file, ending in .png.
     data, test_list, shapes, refinement, workers, progress
         As for `collect_report`.
     up : str
-        The shapes' axis that points up.
+        Up axis of the shapes: `x`, `y` or `z`.
     force : bool
-        Overwrite a file that is there already, unless it is an input.
+        Overwrite an existing file, unless it is an input.
 
     Returns
     -------
-    tuple[dict[str, Any], list[Any]]
-        Facts about the picture, and the shapes that failed to be prepared.
+    tuple[dict[str, Any], list[Failure]]
+        Facts about the figure, and the shapes that could not be prepared.
 
     Raises
     ------
     InputError
-        For an unknown kind, a file of another format or that must not be overwritten, or what is no run.
+        For an unknown kind, another file format, a file that must not be overwritten, or a folder that is no run.
     """
-    from acnn.methods.run import inputs_of_run, open_run, run_folder
-    from acnn.runs.report import collect_report
-
     known_kind(kind)
     if out.suffix.lower() != ".png":
-        raise InputError(f"{out}: pictures are written as PNG. Give a name that ends in .png.")
+        raise InputError(f"{out}: figures are written as PNG. Give a name that ends in .png.")
     if up not in ("x", "y", "z"):
         raise InputError(f"--up {up}: use x, y or z.")
     check_outputs([out], inputs=inputs_of_run(folder, data), force=force)
@@ -153,7 +177,7 @@ def write_figure(
         workers=workers,
         progress=progress,
     )
-    begin_stage(progress, "drawing")
+    begin_stage(progress, "rendering")
     if kind == "curve":
         _write_curve(gathered, out)
     else:

@@ -1,4 +1,4 @@
-"""Carrying what one file holds to another along a map: texture, colours, labels, landmarks, or the shape itself."""
+"""Transfer along a map between two shape files: texture, colours, labels, landmarks, or the mesh itself."""
 
 from __future__ import annotations
 
@@ -23,71 +23,51 @@ What = Literal["texture", "colors", "labels", "landmarks", "shape"]
 GREY = (128, 128, 128, 255)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    a: Shape
-    b: Shape
-    map: FileMap
-
-    def places(self) -> BarycentricPoints:
-        """Matches on the triangles of B; a vertex of A without one takes that of the nearest with one."""
-        assert isinstance(self.b, Mesh)
-        places = self.map.places or BarycentricPoints.at_vertices(self.b.faces, np.maximum(self.map.vertices, 0))
-        missing = self.map.vertices < 0
-        if missing.any():
-            from scipy.spatial import cKDTree
-
-            known = np.flatnonzero(~missing)
-            nearest = known[cKDTree(self.a.vertices[known]).query(self.a.vertices[missing])[1]]
-            places.faces[missing], places.weights[missing] = places.faces[nearest], places.weights[nearest]
-        return places
-
-
 def transfer_files(
     map_file: Path, b: Path, a: Path, out: Path, what: What, values: Path | None = None, *, force: bool = False
 ) -> dict[str, Any]:
-    """Carry something of shape B to shape A and write it.
+    """Transfer an attribute of shape B to shape A and write it.
 
-    - `texture`: A with B's picture (OBJ, PLY or GLB)
-    - `colors`: A with B's vertex colours, or those of its picture
-    - `labels`: numbers or words of B's vertices, one a line of `values` (or .npy), for A's vertices
-    - `landmarks`: vertices of B, `[name] number` on each line of `values`, as vertices of A
-    - `shape`: B's triangles, with its texture and colours, moved onto A's surface
+    - `texture`: A with the texture of B (OBJ, PLY or GLB)
+    - `colors`: A with the vertex colours of B, or those of its texture
+    - `labels`: values at the vertices of B, one per line of `values` (or .npy), at the vertices of A
+    - `landmarks`: vertices of B, `[name] index` per line of `values`, as vertices of A
+    - `shape`: the mesh of B, with its texture and colours, moved onto the surface of A
 
-    Vertices in text files are counted from 0 as they stand in the shapes' files.
-
-    The folder of `out` is made where it is missing.
+    Vertex indices in text files are 0-based, in file order. The folder of `out` is created if missing.
 
     Parameters
     ----------
     map_file : Path
-        What `acnn match A B` wrote: `a_to_b.txt`, `map.npz` or their folder; see `read_map`.
+        Result of `acnn match A B`: `a_to_b.txt`, `map.npz` or their folder; see `read_map`.
     b, a : Path
-        The shapes the map runs to and from.
+        Files of the target and the source of the map.
     out : Path
-        The file to write.
+        Output file.
+    what : What
+        The attribute, as above.
     values : Path or None
-        The file of labels or landmarks.
+        File of labels or landmarks.
     force : bool
-        Overwrite a file that is there already, unless it is an input.
+        Overwrite an existing file, unless it is an input.
 
     Returns
     -------
     dict[str, Any]
-        Facts: `what, out, vertices` (of the shape that is written, else of A), `unmatched` vertices of A, `seam_faces`
-        for a texture, `rows` of labels, `landmarks`, `left_out` by the format, `collapsed_faces`, `inverted_faces` and
-        `largest_stretch` of a shape (`MovedFaces`), and `notes` on what is odd about the shapes.
+        Facts: `what, out, vertices` (of the written shape, else of A), `unmatched` vertices of A, `seam_faces` of a
+        texture, `rows` of labels, `landmarks`, `left_out` by the format, `collapsed_faces`, `inverted_faces` and
+        `largest_stretch` of a mesh (`MovedFaces`), and `notes` about the shapes.
 
     Raises
     ------
     InputError
-        Where the map was made of other shapes, the format of `out` cannot hold what is carried, or `out` must not be
+        If the map belongs to other shapes, the format of `out` does not support the attribute, or `out` must not be
         overwritten.
     """
     if what not in get_args(What):
-        raise InputError(f"Unknown thing to carry '{what}': use one of {', '.join(get_args(What))}.")
+        raise InputError(f"Cannot transfer '{what}': use one of {', '.join(get_args(What))}.")
     if what in ("labels", "landmarks") and values is None:
-        raise InputError(f"A file of {what} of B's vertices is needed.")
+        raise InputError(f"A file with {what} at the vertices of B is needed.")
     arrays = map_file / "map.npz" if map_file.is_dir() else map_file.with_name("map.npz")
     check_outputs([out], inputs=(a, b, values, None if map_file.is_dir() else map_file, arrays), force=force)
     source, target = load(b), load(a)
@@ -102,9 +82,9 @@ def transfer_files(
         "notes": list(pair.map.notes),
     }
     if values is not None and what == "labels":
-        carried = _labels(pair, read_values(values, source), values)
-        _write_values(out, carried)
-        return facts | {"rows": len(carried)}
+        rows = _labels(pair, read_values(values, source), values)
+        _write_values(out, rows)
+        return facts | {"rows": len(rows)}
     if values is not None and what == "landmarks":
         return facts | _landmarks(pair, values, out)
     shape, more = _shape(pair, what, b, a)
@@ -115,19 +95,31 @@ def transfer_files(
 
 
 def read_values(path: Path, shape: Shape) -> NDArray[Any]:
-    """(vertices of the shape's file, ...) numbers, or words, from a text file with one a line or from .npy.
+    """Read values at the vertices of a shape from a text file or an `.npy` array.
+
+    Parameters
+    ----------
+    path : Path
+        Text with one row per vertex, numbers or words, or an `.npy` array.
+    shape : Shape
+        As loaded; rows may follow its vertices or those of its file.
+
+    Returns
+    -------
+    (n,) or (n, p) array
+        One row per vertex of the shape file: integers, floats or text.
 
     Raises
     ------
     InputError
-        Where there are not as many rows as the file or the shape has vertices.
+        If the number of rows is neither that of the file nor that of the shape.
     """
     if path.suffix.lower() == ".npy":
         values: NDArray[Any] = read_npy(path)
         if values.dtype.kind not in "biufU":
-            raise InputError(f"{path}: holds {values.dtype}; whole numbers, fractions or words are needed.")
+            raise InputError(f"{path}: contains {values.dtype}; integers, floats or text are needed.")
         if values.ndim not in (1, 2):
-            raise InputError(f"{path}: has shape {values.shape}; one row for each vertex is needed: (n,) or (n, p).")
+            raise InputError(f"{path}: has shape {values.shape}; one row per vertex is needed: (n,) or (n, p).")
     else:
         values = _numbers_or_words(read_lines(path))
     rows, n = len(values), len(shape.vertices)
@@ -135,16 +127,35 @@ def read_values(path: Path, shape: Shape) -> NDArray[Any]:
     if rows == in_file:
         return values
     if rows == n and shape.source is not None:
-        place = shape.source.from_file
-        return values[np.maximum(place, 0)]
+        return values[np.maximum(shape.source.from_file, 0)]
     raise InputError(f"{path}: has {rows} rows, but the shape has {in_file} vertices; each needs one row.")
+
+
+@dataclass(frozen=True, eq=False)
+class _Pair:
+    a: Shape
+    b: Shape
+    map: FileMap
+
+    def points(self) -> BarycentricPoints:
+        """Matches as barycentric points of B; a vertex of A without one takes that of the nearest matched vertex."""
+        assert isinstance(self.b, Mesh)
+        points = self.map.places or BarycentricPoints.at_vertices(self.b.faces, np.maximum(self.map.vertices, 0))
+        missing = self.map.vertices < 0
+        if missing.any():
+            from scipy.spatial import cKDTree
+
+            known = np.flatnonzero(~missing)
+            nearest = known[cKDTree(self.a.vertices[known]).query(self.a.vertices[missing])[1]]
+            points.faces[missing], points.weights[missing] = points.faces[nearest], points.weights[nearest]
+        return points
 
 
 def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, Any]]:
     """The shape to write, and facts about it."""
     if what == "colors" and not isinstance(pair.b, Mesh):
         if pair.b.colors is None:
-            raise InputError(f"{b}: the cloud has no colours.")
+            raise InputError(f"{b}: the point cloud has no colours.")
         colors = np.where((pair.map.vertices >= 0)[:, None], pair.b.colors[np.maximum(pair.map.vertices, 0)], GREY)
         return replace(pair.a, colors=colors.astype(np.uint8)), {}
     if not isinstance(pair.b, Mesh):
@@ -152,21 +163,21 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
     if what == "colors":
         from acnn.correspondence.texture import colors_at
 
-        colors = colors_at(pair.b, pair.places())
+        colors = colors_at(pair.b, pair.points())
         colors[pair.map.vertices < 0] = GREY
         return _without_texture(replace(pair.a, colors=colors)), {}
     if what == "shape":
         from acnn.correspondence.transfer import check_moved_faces, transfer_shape
 
-        moved = transfer_shape(pair.a, pair.b, pair.places())
+        moved = transfer_shape(pair.a, pair.b, pair.points())
         return replace(pair.b, vertices=moved, source=None), check_moved_faces(pair.a, pair.b, moved).as_dict()
     if not isinstance(pair.a, Mesh):
-        raise InputError(f"{a}: a point cloud cannot wear a texture. Carry the colours instead, with --colors.")
+        raise InputError(f"{a}: point clouds support vertex colours only. Use --colors instead of --texture.")
     from acnn.correspondence.texture import transfer_texture
 
     if pair.b.texture is None:
         raise InputError(f"{b}: has no texture coordinates. Use an OBJ, PLY or GLB with them, or --colors.")
-    texture, crossing = transfer_texture(pair.a, pair.b, pair.places())
+    texture, crossing = transfer_texture(pair.a, pair.b, pair.points())
     return replace(pair.a, texture=texture, colors=None), {"seam_faces": crossing}
 
 
@@ -175,24 +186,24 @@ def _without_texture(shape: Shape) -> Shape:
 
 
 def _labels(pair: _Pair, values: NDArray[Any], path: Path) -> NDArray[Any]:
-    """Rows for the vertices of A's file; between vertices of B, fractions are mixed and whole numbers are not."""
+    """(n, ...) rows for the vertices of the file of A; only floats are interpolated between vertices of B."""
     if values.dtype.kind in "ub":
         if len(values) and values.max() > np.iinfo(np.int64).max:
-            raise InputError(f"{path}: holds {values.max()}; whole numbers must be below 2^63.")
+            raise InputError(f"{path}: contains {values.max()}; integers must be below 2^63.")
         values = values.astype(np.int64)
     here = values if pair.b.source is None else values[pair.b.source.to_file]
     unmatched = pair.map.vertices < 0
     if pair.map.places is not None and values.dtype.kind == "f" and isinstance(pair.b, Mesh):
-        carried = pair.places().interpolate(here[pair.b.faces])
+        transferred = pair.points().interpolate(here[pair.b.faces])
     else:
-        carried = pull_back(here, np.maximum(pair.map.vertices, 0))
-    lacking: Any = {"f": np.nan, "i": -1, "U": ""}[values.dtype.kind]
-    carried[unmatched] = lacking
+        transferred = pull_back(here, np.maximum(pair.map.vertices, 0))
+    missing: Any = {"f": np.nan, "i": -1, "U": ""}[values.dtype.kind]
+    transferred[unmatched] = missing
     if pair.a.source is None:
-        return carried
-    place = pair.a.source.from_file
-    rows = carried[np.maximum(place, 0)]
-    rows[place < 0] = lacking
+        return transferred
+    from_file = pair.a.source.from_file
+    rows = transferred[np.maximum(from_file, 0)]
+    rows[from_file < 0] = missing
     return rows
 
 
@@ -204,7 +215,7 @@ def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
     outside = np.flatnonzero((numbers < 0) | (numbers >= count))
     if len(outside):
         raise InputError(
-            f"{path}: line {outside[0] + 1} names vertex {numbers[outside[0]]}, but B's vertices are 0 to {count - 1}."
+            f"{path}: line {outside[0] + 1} names vertex {numbers[outside[0]]}, but B has vertices 0 to {count - 1}."
         )
     here = numbers if pair.b.source is None else pair.b.source.from_file[numbers]
     known = np.flatnonzero(pair.map.vertices >= 0)
@@ -225,11 +236,9 @@ def _read_landmarks(path: Path) -> tuple[list[str], NDArray[np.int64]]:
     for i, line in enumerate(read_lines(path)):
         *words, last = line.split() or [""]
         if not last.isdecimal():
-            raise InputError(
-                f"{path}: line {i + 1} is '{line[:60]}'; a vertex number is needed, after a name or alone."
-            )
+            raise InputError(f"{path}: line {i + 1} is '{line[:60]}'; expected a vertex index, alone or after a name.")
         if len(last.lstrip("0")) > 18:
-            raise InputError(f"{path}: line {i + 1} names vertex {last[:30]}, a number that no vertex of B has.")
+            raise InputError(f"{path}: line {i + 1} names vertex {last[:30]}, which B does not have.")
         names.append(" ".join(words))
         numbers.append(int(last))
     return names, np.array(numbers, np.int64)

@@ -1,4 +1,4 @@
-"""What the live viewer shows: some shapes with their maps to a reference, and the network that made them."""
+"""Data of the live viewer: shapes with their maps to a reference, and the network that computed them."""
 
 from __future__ import annotations
 
@@ -34,43 +34,43 @@ def collect_view(
     cache: bool = True,
     progress: Progress | None = None,
 ) -> tuple[ViewData, list[Failure]]:
-    """Read and match what the viewer is to show.
+    """Read and match the shapes for the viewer.
 
     Parameters
     ----------
     items : Sequence[Path]
-        Files of shapes, or one folder of a run.
+        Shape files, or one run folder.
     model : Path or None
-        Folder or name of a run that matches the files, one to its reference, several to the last of them as
+        Folder or name of a run that matches the files: a single one to its reference, several to the last of them as
         `match` does; None shows them unmatched.
     data, test_list, shapes
-        For a run, its shapes: as for `collect_report`.
+        Shapes of a run, as for `collect_report`.
     refinement : str
         As for `evaluate_run`.
     cache : bool
-        Whether operators of files are looked for and kept in the cache.
+        Whether operators are read from and written to the cache.
     progress : Progress or None
-        Called with (done, in all).
+        Called with (done, total).
 
     Returns
     -------
     tuple[ViewData, list[Failure]]
-        The data, and the shapes that failed to be prepared.
+        The data, and the shapes that could not be prepared.
 
     Raises
     ------
     InputError
-        For an item that is neither a shape nor a run.
+        If an item is neither a shape nor a run.
     """
     if not items:
-        raise InputError("There is nothing to show: give files of shapes, or the folder of a run.")
+        raise InputError("Nothing to show: give shape files, or a run folder.")
     folders = [item for item in items if item.is_dir()]
     if not folders:
         if data is not None or test_list is not None:
-            raise InputError("--data and --test choose shapes of a run: give its folder instead of files.")
+            raise InputError("--data and --test select shapes of a run: give a run folder instead of files.")
         return _of_files(items, model, refinement, cache, progress), []
     if len(items) > 1 or model is not None:
-        raise InputError(f"{folders[0]}: a run is shown by itself. Give one run, or files with --model RUN.")
+        raise InputError(f"{folders[0]}: cannot be combined with others. Give one run, or files with --model RUN.")
     return _of_run(folders[0], data, test_list, shapes, refinement, progress)
 
 
@@ -78,7 +78,7 @@ def _of_files(
     files: Sequence[Path], model: Path | None, refinement: str, cache: bool, progress: Progress | None
 ) -> ViewData:
     begin_stage(progress, "reading")
-    loaded = [load(path) for path in files]  # all of them first: a bad file is noticed before any long work
+    loaded = [load(path) for path in files]  # all of them first: a bad file is reported before the long computation
     names = _distinct([path.name for path in files])
     title = ", ".join(names)
     if model is None:
@@ -103,16 +103,16 @@ def _of_files(
         )
         one = replace(one, judged_confidence=alone.confidence)
         return ViewData(title, (one,), run, _reference(run, cache))
-    found = []
+    queries = []
     for name, shape in zip(names[:-1], loaded[:-1], strict=True):
         stages = progress if len(loaded) == 2 else named_stages(progress, f"{name}, {{}}")
         pair = match(shape, loaded[-1], model=run, refinement=refinement, cache=cache, progress=stages)
         maps = {} if pair.soft_map is None else {NETWORK: pair.soft_map.query_to_reference}
         maps[MATCH] = pair.a_to_b
         one = ViewShape(name, shape, pair.a, maps, {}, pair.soft_map, settings, pair.a.unit, cache)
-        found.append(replace(one, judged_confidence=pair.confidence))
+        queries.append(replace(one, judged_confidence=pair.confidence))
     target = ViewShape(names[-1], loaded[-1], pair.b, {}, {}, None, settings, pair.b.unit, cache)
-    return ViewData(title, tuple(found), run, target, reference_last=True)
+    return ViewData(title, tuple(queries), run, target, reference_last=True)
 
 
 def _of_run(
@@ -139,7 +139,7 @@ def _of_run(
         progress=progress,
         keep=kept.append,
     )
-    found = []
+    shown = []
     for one in kept:
         maps: dict[str, IntArray] = {NETWORK: one.soft_map.query_to_reference}
         errors = {NETWORK: errors_of_vertices(one, one.evaluation)}
@@ -149,12 +149,12 @@ def _of_run(
         if (one.example.labels >= 0).any():
             maps[TRUTH] = one.example.labels
         surface = surface_of(one.example.shape, dataset.unit)
-        found.append(
+        shown.append(
             ViewShape(
                 one.name, one.example.shape, surface, maps, errors, one.soft_map, run.config.patches, dataset.unit
             )
         )
-    return ViewData(folder.resolve().name, tuple(found), run, _reference(run, True)), failures
+    return ViewData(folder.resolve().name, tuple(shown), run, _reference(run, True)), failures
 
 
 def _reference(run: Run, cache: bool) -> ViewShape:

@@ -1,4 +1,4 @@
-"""Viewer: images of shapes, maps and errors, web pages and the live viewer."""
+"""Viewer: rendered images of shapes, maps and errors, web pages, and the live viewer."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

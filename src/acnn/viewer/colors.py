@@ -1,4 +1,4 @@
-"""Colours: scales for values, a smooth colouring by position, conversion to and from linear light."""
+"""Colours: colour maps for values, a smooth colouring by position, conversion between sRGB and linear RGB."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from acnn.errors import InputError
 
 __all__ = ["position_colors", "to_linear", "to_srgb", "value_colors"]
-
-# stops of equal spacing, sRGB; chosen so that lightness changes evenly
+# equally spaced stops in sRGB, chosen so that lightness changes evenly
 _SCALES = {
     "heat": ("#f4f1ea", "#fbd98a", "#f59b4c", "#dd4f39", "#961a40", "#450a3c"),
     "depth": ("#fdfbe6", "#bfe3c3", "#63bcb8", "#2f86ab", "#2c4f91", "#231b5c"),
@@ -21,21 +20,26 @@ _SCALES = {
 def value_colors(
     values: ArrayLike, cmap: str = "heat", vmin: float | None = None, vmax: float | None = None
 ) -> NDArray[np.float64]:
-    """Colour numbers along a scale.
+    """Map numbers to colours.
 
     Parameters
     ----------
     values : array_like
-        Any shape; what is not finite becomes a light grey.
+        Of any shape; values that are not finite become light grey.
     cmap : str
-        "heat", "depth", "diverging", "grey", or a name matplotlib knows.
+        "heat", "depth", "diverging", "grey", or a matplotlib colour map.
     vmin, vmax : float or None
-        Ends of the scale; None takes the smallest and largest finite value.
+        Range of the colour map; None takes the smallest and largest finite value.
 
     Returns
     -------
-    array
-        (*values.shape, 3) in 0..1. Raises `InputError` where no scale has that name.
+    (*values.shape, 3) array
+        sRGB in 0..1.
+
+    Raises
+    ------
+    InputError
+        If there is no colour map of that name.
     """
     numbers = np.asarray(values, np.float64)
     known = np.isfinite(numbers)
@@ -43,10 +47,53 @@ def value_colors(
     high = (float(numbers[known].max()) if known.any() else 1.0) if vmax is None else float(vmax)
     position = np.clip((np.where(known, numbers, low) - low) / (high - low if high > low else 1.0), 0.0, 1.0)
     table = _table(cmap)
-    places = np.linspace(0.0, 1.0, len(table))
-    colors = np.stack([np.interp(position, places, table[:, c]) for c in range(3)], axis=-1)
+    stops = np.linspace(0.0, 1.0, len(table))
+    colors = np.stack([np.interp(position, stops, table[:, c]) for c in range(3)], axis=-1)
     colors[~known] = 0.8
     return colors
+
+
+def position_colors(vertices: ArrayLike) -> NDArray[np.float64]:
+    """Colour a reference shape smoothly by position, so that equal colours show corresponding points.
+
+    Height determines the hue; the other axes shift hue and lightness, so that left and right, front and back differ.
+    Coordinates are relative to the bounding box, with y up as in the built-in humans.
+
+    Parameters
+    ----------
+    vertices : (n, 3) array
+
+    Returns
+    -------
+    (n, 3) array
+        sRGB in 0..1.
+    """
+    points = np.asarray(vertices, np.float64)
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.where(high > low, high - low, 1.0)
+    side, height, front = ((points - low) / size).T
+    # from blue through violet, red, orange and yellow to green: all hues from head to foot differ
+    hue = 2 * np.pi * (0.78 * height + 0.30 * (side - 0.5)) + 3.9
+    lightness = 0.70 + 0.10 * np.cos(3 * np.pi * side) * 0.6 + 0.16 * (front - 0.5)
+    chroma = 0.135 + 0.03 * np.sin(2 * np.pi * height)
+    return _oklab_to_srgb(lightness, chroma * np.cos(hue), chroma * np.sin(hue))
+
+
+def position_bytes(vertices: ArrayLike) -> NDArray[np.uint8]:
+    """(n, 3) `position_colors` as uint8, as stored in files and pages."""
+    return np.rint(255 * position_colors(vertices)).astype(np.uint8)
+
+
+def to_linear(colors: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Convert sRGB in 0..1 to linear RGB, in which averaging and shading are correct."""
+    c = np.clip(colors, 0.0, 1.0)
+    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).astype(np.float32)
+
+
+def to_srgb(light: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Convert linear RGB in 0..1 to sRGB: the inverse of `to_linear`."""
+    c = np.clip(light, 0.0, 1.0)
+    return np.where(c <= 0.0031308, 12.92 * c, 1.055 * np.maximum(c, 1e-9) ** (1 / 2.4) - 0.055).astype(np.float32)
 
 
 def _table(cmap: str) -> NDArray[np.float64]:
@@ -58,58 +105,13 @@ def _table(cmap: str) -> NDArray[np.float64]:
         return np.asarray(colormaps[cmap](np.linspace(0.0, 1.0, 256)))[:, :3]
     except (ImportError, KeyError) as problem:
         own = ", ".join(_SCALES)
-        raise InputError(
-            f"There is no colour scale named {cmap!r}. Use one of {own}, or a matplotlib name."
-        ) from problem
-
-
-def position_colors(vertices: ArrayLike) -> NDArray[np.float64]:
-    """Colour a reference shape smoothly by where its points are, so that equal colours show equal points elsewhere.
-
-    Height runs through the hues, sideways and depth shift hue and lightness, so that left and right, front and back
-    are told apart. Coordinates are taken relative to the bounding box: y up, as the built-in humans.
-
-    Parameters
-    ----------
-    vertices : (n, 3) array
-
-    Returns
-    -------
-    array
-        (n, 3) in 0..1.
-    """
-    points = np.asarray(vertices, np.float64)
-    low, high = points.min(axis=0), points.max(axis=0)
-    size = np.where(high > low, high - low, 1.0)
-    side, height, front = ((points - low) / size).T
-    # a turn through blue, violet, red, orange, yellow, green: the hues differ from head to foot
-    hue = 2 * np.pi * (0.78 * height + 0.30 * (side - 0.5)) + 3.9
-    lightness = 0.70 + 0.10 * np.cos(3 * np.pi * side) * 0.6 + 0.16 * (front - 0.5)
-    chroma = 0.135 + 0.03 * np.sin(2 * np.pi * height)
-    return _oklab_to_srgb(lightness, chroma * np.cos(hue), chroma * np.sin(hue))
-
-
-def position_bytes(vertices: ArrayLike) -> NDArray[np.uint8]:
-    """(n, 3) `position_colors` in 0..255, as files and pages hold them."""
-    return np.rint(255 * position_colors(vertices)).astype(np.uint8)
-
-
-def to_linear(colors: NDArray[np.floating]) -> NDArray[np.float32]:
-    """sRGB in 0..1 as amounts of light, so that averages and shading are true."""
-    c = np.clip(colors, 0.0, 1.0)
-    return np.where(c <= 0.04045, c / 12.92, ((c + 0.055) / 1.055) ** 2.4).astype(np.float32)
-
-
-def to_srgb(light: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Amounts of light in 0..1 as sRGB: the inverse of `to_linear`."""
-    c = np.clip(light, 0.0, 1.0)
-    return np.where(c <= 0.0031308, 12.92 * c, 1.055 * np.maximum(c, 1e-9) ** (1 / 2.4) - 0.055).astype(np.float32)
+        raise InputError(f"There is no colour map {cmap!r}. Use one of {own}, or a matplotlib name.") from problem
 
 
 def _oklab_to_srgb(
     lightness: NDArray[np.float64], a: NDArray[np.float64], b: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    # Oklab (Ottosson 2020): equal steps look equally large, so no band stands out
+    # Oklab (Ottosson 2020) is perceptually uniform, so no band stands out
     l = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
     m = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
     s = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3

@@ -1,6 +1,6 @@
-"""Pictures of shapes without a screen or a graphics card: a small software renderer.
+"""Rendered images of shapes, without a display or a graphics card: a small software renderer.
 
-`render` draws one shape, `grid` sets pictures side by side with labels, `save_png` writes the result.
+`render` draws one shape, `grid` arranges images with labels, `save_png` writes the result.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VIEWS = {
     "three-quarter": (35.0, 12.0),
 }
 _PLAIN = (0.78, 0.80, 0.83)
-# direction to the lamp as the eye sees it (x right, y up, z to the eye), strength, softness
+# direction to the light in camera coordinates (x right, y up, z to the camera), strength, softness
 _LAMPS = ((-0.45, 0.65, 0.70, 0.72, 0.25), (0.85, 0.10, 0.45, 0.20, 0.50), (0.10, 0.35, -0.90, 0.16, 0.10))
 _SKY = (0.20, 0.40)
 
@@ -56,37 +56,44 @@ def render(
     point_size: float | None = None,
     supersample: int = 2,
 ) -> Image:
-    """Draw one shape, lit softly from the upper left.
+    """Render one shape, lit softly from the upper left.
 
     Parameters
     ----------
     shape : Shape
-        A mesh, or a cloud, whose points become small balls.
+        A mesh, or a point cloud, whose points are drawn as small spheres.
     colors : (n, 3 or 4) array or None
-        In 0..1 or uint8; alpha mixes in the background. None: the shape's own, else a light grey.
+        In 0..1 or uint8; alpha blends with the background. None: those of the shape, else light grey.
     values : (n,) array or None
-        Numbers instead of colours, shown along `cmap` from `vmin` to `vmax` (see `value_colors`).
+        Numbers instead of colours, shown with `cmap` from `vmin` to `vmax` (see `value_colors`).
     view : str or tuple[float, float]
-        A name in `VIEWS` or (azimuth, elevation) of the eye in degrees; azimuth turns it to the shape's left side.
+        A name in `VIEWS` or (azimuth, elevation) of the camera in degrees; azimuth moves it to the left of the shape.
     up : str
-        The axis that points up, "x", "y" or "z".
+        Up axis, "x", "y" or "z".
     size : tuple[int, int]
         (width, height) in pixels.
     background : tuple[float, float, float]
         Colour in 0..1.
     span : float or None
-        Length in the shape's units that the picture's height shows; None fits the shape with `margin` around it.
+        Length, in units of the shape, that the height of the image shows; None fits the shape with `margin` around it.
     perspective : float
-        Opening of the camera in degrees; 0 for a parallel projection.
+        Field of view of the camera in degrees; 0 for a parallel projection.
+    margin : float
+        Margin as a fraction of the image.
     point_size : float or None
-        Diameter of a cloud's balls in the shape's units; None takes it from the spacing of the points.
+        Diameter of the spheres of a point cloud, in units of the shape; None derives it from the spacing of the points.
     supersample : int
-        The picture is drawn this many times larger and averaged.
+        The image is rendered this many times larger and averaged.
 
     Returns
     -------
     Image
-        (height, width, 3) uint8. Raises `InputError` for an empty shape or arguments that do not fit it.
+        (height, width, 3) uint8.
+
+    Raises
+    ------
+    InputError
+        For an empty shape, or arguments that do not fit it.
     """
     from acnn.viewer import raster  # numba
 
@@ -109,7 +116,7 @@ def render(
         index, normal, depth = index[window], normal[window], depth[window]
         surface = attribute[np.maximum(index, 0)].astype(np.float32)
         if shape.normals is not None:
-            # half the ball's own normal: single points stay visible, the surface still reads as one
+            # half the normal of the sphere: single points stay visible, and the surface still looks smooth
             along = np.asarray(shape.normals, np.float64) @ turn.T
             normal = 0.5 * normal + _towards_eye(along[np.maximum(index, 0)].astype(np.float32))
     else:
@@ -150,49 +157,56 @@ def grid(
     text: int = 22,
     background: tuple[int, int, int] = (255, 255, 255),
 ) -> Image:
-    """Set pictures in rows, each with a line of text below it where `labels` gives one.
+    """Arrange images in rows, each with an optional line of text below it.
 
     Parameters
     ----------
     rows : Sequence[Sequence[Image or None]]
-        Pictures (h, w, 3) uint8; None leaves a place empty; rows may differ in length.
+        Images (h, w, 3) uint8; None leaves a cell empty; rows may differ in length.
     labels : Sequence[Sequence[str]] or None
-        The same layout; empty strings take no room where a whole row has none.
+        Texts in the same layout; a row without text takes no space.
     gap : int
-        Pixels between pictures.
+        Pixels between images.
     text : int
         Height of the letters in pixels.
+    background : tuple[int, int, int]
+        Colour in 0..255.
 
     Returns
     -------
     Image
-        One picture (height, width, 3) uint8.
+        (height, width, 3) uint8.
+
+    Raises
+    ------
+    InputError
+        If there is no image.
     """
-    from PIL import Image as Pictures
+    from PIL import Image as PILImage
     from PIL import ImageDraw, ImageFont
 
-    if not any(picture is not None for row in rows for picture in row):
-        raise InputError("grid: there is no picture in any row.")
+    if not any(image is not None for row in rows for image in row):
+        raise InputError("grid: there is no image in any row.")
     columns = max(len(row) for row in rows)
     widths = [0] * columns
     heights = []
     for i, row in enumerate(rows):
-        words = labels[i] if labels is not None and i < len(labels) else ()
+        texts = labels[i] if labels is not None and i < len(labels) else ()
         tallest = max((p.shape[0] for p in row if p is not None), default=0)
-        heights.append((tallest, round(1.6 * text) if any(words) else 0))
-        for j, picture in enumerate(row):
-            widths[j] = max(widths[j], 0 if picture is None else picture.shape[1])
+        heights.append((tallest, round(1.6 * text) if any(texts) else 0))
+        for j, image in enumerate(row):
+            widths[j] = max(widths[j], 0 if image is None else image.shape[1])
     total = (sum(widths) + gap * (columns + 1), sum(a + b for a, b in heights) + gap * (len(rows) + 1))
-    sheet = Pictures.new("RGB", total, background)
+    sheet = PILImage.new("RGB", total, background)
     pen, font = ImageDraw.Draw(sheet), ImageFont.load_default(text)
     ink = (40, 40, 44) if sum(background) > 380 else (235, 235, 235)
     top = gap
     for i, row in enumerate(rows):
         left = gap
-        for j, picture in enumerate(row):
-            if picture is not None:
-                inset = (widths[j] - picture.shape[1]) // 2
-                sheet.paste(Pictures.fromarray(np.ascontiguousarray(picture)), (left + inset, top))
+        for j, image in enumerate(row):
+            if image is not None:
+                inset = (widths[j] - image.shape[1]) // 2
+                sheet.paste(PILImage.fromarray(np.ascontiguousarray(image)), (left + inset, top))
             if labels is not None and i < len(labels) and j < len(labels[i]) and labels[i][j]:
                 middle = (left + widths[j] / 2, top + heights[i][0] + 0.8 * text)
                 pen.text(middle, labels[i][j], ink, font=font, anchor="mm")
@@ -202,15 +216,33 @@ def grid(
 
 
 def save_png(image: Image, path: str | os.PathLike[str]) -> Path:
-    """Write a picture (h, w, 3 or 4) uint8 as PNG, whole or not at all; returns the path."""
-    from PIL import Image as Pictures
+    """Write an image as PNG, atomically.
+
+    Parameters
+    ----------
+    image : (h, w, 3 or 4) array
+        uint8.
+    path : path
+        Output file.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If the array is not an image, or the file cannot be written.
+    """
+    from PIL import Image as PILImage
 
     target = Path(path)
-    picture = np.asarray(image)
-    if picture.dtype != np.uint8 or picture.ndim != 3 or picture.shape[2] not in (3, 4):
-        raise InputError(f"{target}: a picture is (height, width, 3 or 4) uint8, not {picture.shape} {picture.dtype}.")
+    pixels = np.asarray(image)
+    if pixels.dtype != np.uint8 or pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
+        raise InputError(f"{target}: an image is (height, width, 3 or 4) uint8, not {pixels.shape} {pixels.dtype}.")
     stream = io.BytesIO()
-    Pictures.fromarray(picture).save(stream, format="PNG", optimize=True)
+    PILImage.fromarray(pixels).save(stream, format="PNG", optimize=True)
     write_whole(target, stream.getvalue())
     return target
 
@@ -218,9 +250,7 @@ def save_png(image: Image, path: str | os.PathLike[str]) -> Path:
 def _camera(view: str | tuple[float, float], up: str) -> NDArray[np.float64]:
     if isinstance(view, str):
         if view not in VIEWS:
-            raise InputError(
-                f"There is no view named {view!r}. Use one of {', '.join(VIEWS)}, or (azimuth, elevation)."
-            )
+            raise InputError(f"There is no view {view!r}. Use one of {', '.join(VIEWS)}, or (azimuth, elevation).")
         view = VIEWS[view]
     bases = {"y": np.eye(3), "z": [[1, 0, 0], [0, 0, 1], [0, -1, 0]], "x": [[0, 1, 0], [1, 0, 0], [0, 0, -1]]}
     if up not in bases:
@@ -235,19 +265,19 @@ def _camera(view: str | tuple[float, float], up: str) -> NDArray[np.float64]:
 def _project(
     seen: NDArray[np.float64], width: int, height: int, span: float | None, perspective: float, margin: float
 ) -> tuple[NDArray[np.float64], float]:
-    """Place the vertices on the screen; also the size of a pixel at the middle of the shape."""
+    """Project vertices to the image; also return the size of a pixel at the centre of the shape."""
     low, high = seen.min(axis=0), seen.max(axis=0)
     centred = seen - (low + high) / 2
     extent = max(float((high - low).max()), 1e-300)
-    whole = extent if span is None else float(span)
-    distance = np.inf if perspective <= 0 else 0.5 * whole / np.tan(np.radians(perspective) / 2) + extent / 2
+    visible = extent if span is None else float(span)
+    distance = np.inf if perspective <= 0 else 0.5 * visible / np.tan(np.radians(perspective) / 2) + extent / 2
     w = 1.0 - centred[:, 2] / distance
     flat = centred[:, :2] / w[:, None]
     if span is None:
         middle = (flat.min(axis=0) + flat.max(axis=0)) / 2
         flat -= middle
-        room = np.maximum(2 * np.abs(flat).max(axis=0), 1e-9 * extent)
-        pixel = float(max(room[0] / width, room[1] / height)) / (1 - 2 * margin)
+        needed = np.maximum(2 * np.abs(flat).max(axis=0), 1e-9 * extent)
+        pixel = float(max(needed[0] / width, needed[1] / height)) / (1 - 2 * margin)
     else:
         pixel = float(span) / height
     screen = np.empty((len(seen), 4))
@@ -259,7 +289,7 @@ def _project(
 
 
 def _window(index: NDArray[np.int32], step: int) -> tuple[slice, slice]:
-    """Rows and columns around what is drawn, in whole pixels of the picture: the rest is background."""
+    """Rows and columns around what is drawn, in full pixels of the image: the rest is background."""
     out = []
     for axis in (1, 0):
         hit = np.flatnonzero((index >= 0).any(axis=axis))
@@ -325,7 +355,7 @@ def _lamps() -> NDArray[np.float64]:
 
 
 def _disc_pattern(count: int = 12) -> NDArray[np.float64]:
-    """(16, count, 2) spirals over the unit disc, each turned by another sixteenth."""
+    """(16, count, 2) spirals over the unit disc, each rotated by a different sixteenth of a turn."""
     k = np.arange(count)
     radius = np.sqrt((k + 0.5) / count)
     order = (np.arange(16) * 7) % 16

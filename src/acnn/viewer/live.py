@@ -1,4 +1,4 @@
-"""The live viewer: shapes side by side in a browser, and what the network sees of a picked vertex."""
+"""Live viewer: shapes side by side in a browser, with matches, kernels and filters of a picked vertex."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from acnn.viewer.live_scene import (
     Scene,
     filter_row,
     kernel_row,
-    shares,
+    normalised,
     spread_on_query,
     spread_on_reference,
     spread_onward,
@@ -30,7 +30,7 @@ from acnn.viewer.view_data import TRUTH, ViewData, ViewShape
 MATCHES, SPREAD, KERNEL, FILTER = "matches", "probability of the pick", "kernel at the pick", "filter at the pick"
 CONFIDENCE, ERROR, PLAIN = "confidence", "error", "plain"
 HOTTEST = 0.1
-"""Error, over the reference's length, that is drawn in the hottest colour."""
+"""Error, divided by the length of the reference, at the upper end of the colour map."""
 
 _PLAIN = (0.72, 0.75, 0.79)
 
@@ -38,18 +38,25 @@ _PLAIN = (0.72, 0.75, 0.79)
 class LiveViewer:
     """A running viewer.
 
-    `show`, `pick` and the like do what the controls in the page do. Close it with `stop`.
+    Its methods `show`, `pick` and so on do what the controls of the page do. Close it with `stop`.
 
     Parameters
     ----------
     data : ViewData
-        What it shows.
-    host, port
+        Shapes, maps and network to show.
+    host : str
+        Address to listen on, as for `start_server`.
+    port : int or None
         As for `start_server`.
     up : str
-        The shapes' axis that points up.
+        Up axis of the shapes: `x`, `y` or `z`.
     quantity : str or None
-        What is shown first, one of `quantities`.
+        The quantity shown first, one of `quantities`.
+
+    Raises
+    ------
+    InputError
+        For an unknown axis or quantity, or if the server cannot be started.
     """
 
     def __init__(
@@ -91,7 +98,7 @@ class LiveViewer:
 
     @property
     def address(self) -> str:
-        """Where to point a browser."""
+        """URL of the page."""
         name = self.host if self.host not in ("0.0.0.0", "::") else "localhost"
         return f"http://{f'[{name}]' if ':' in name else name}:{self.server.get_port()}"
 
@@ -100,7 +107,7 @@ class LiveViewer:
         stop_server(self.server)
 
     def show(self, quantity: str | None = None, map_name: str | None = None) -> None:
-        """Choose what the colours mean, and the map that matches are seen through."""
+        """Choose the quantity that colours show, and the map."""
         with self._lock:
             if quantity is not None:
                 self.quantity = self._known(quantity, self.quantities, "quantity")
@@ -109,14 +116,14 @@ class LiveViewer:
             self.arrange() if map_name is not None and self.compared is None else self.paint()
 
     def compare(self, name: str | None) -> None:
-        """Show one shape through all its maps side by side, or with None all shapes again."""
+        """Show one shape with all its maps side by side, or with None all shapes again."""
         with self._lock:
             found = {shape.name: shape for shape in self.data.shapes}
             self.compared = None if name is None else found[self._known(name, tuple(found), "shape")]
             self.arrange()
 
     def patch(self, angle: int, scale: int) -> None:
-        """Choose the kernel to show, by the positions of its angle and scale."""
+        """Choose the kernel to show, by the indices of its angle and scale."""
         with self._lock:
             self.angle, self.scale = angle, scale
             self.paint()
@@ -133,11 +140,11 @@ class LiveViewer:
                 self.paint()
 
     def show_directions(self, shown: bool) -> None:
-        """Draw principal directions, or not."""
+        """Show or hide principal directions."""
         with self._lock:
             self.directions = shown
             self.scene.show_directions(shown)
-            self.controls.tell()
+            self.controls.update()
 
     def pick(self, name: str, vertex: int) -> None:
         """Pick a vertex of the shape of that name."""
@@ -151,7 +158,7 @@ class LiveViewer:
             self.paint()
 
     def arrange(self) -> None:
-        """Set the shapes up anew, and paint them."""
+        """Rebuild the scene and colour the shapes."""
         with self._lock, self.server.atomic():
             wanted: list[tuple[ViewShape, str, str]] = []
             if self.compared is not None:
@@ -159,25 +166,25 @@ class LiveViewer:
             else:
                 wanted += [(shape, self.map_name, shape.name) for shape in self.data.shapes]
             if self.data.reference is not None:
-                place = len(wanted) if self.data.reference_last else 0
-                wanted.insert(place, (self.data.reference, "", self.data.reference.name))
+                position = len(wanted) if self.data.reference_last else 0
+                wanted.insert(position, (self.data.reference, "", self.data.reference.name))
             self.scene.arrange(wanted, self._clicked)
             self.paint()
             self.scene.show_directions(self.directions)
 
     def paint(self) -> None:
-        """Colour all panels as chosen, and mark the pick and its matches."""
+        """Colour all panels, and mark the picked vertex and its matches."""
         with self._lock, self.server.atomic():
             for panel in self.scene.panels:
                 self.scene.paint(panel, self.colors(panel))
                 vertex = self.vertex_of(panel)
                 here = panel.shape is self.picked[0]
-                # a ball on the match would hide where the probability is
+                # a marker on the match would hide the probability there
                 self.scene.mark(panel, vertex if here or self.quantity != SPREAD else None, here)
-            self.controls.tell()
+            self.controls.update()
 
     def colors(self, panel: Panel) -> FloatArray:
-        """(n, 3) what a panel is painted with."""
+        """(n, 3) colours of a panel, in 0..1."""
         shape, n = panel.shape, len(panel.vertices)
         plain = np.tile(_PLAIN, (n, 1))
         here = shape is self.picked[0]
@@ -186,11 +193,11 @@ class LiveViewer:
             matched = np.arange(n) if shape is self.data.reference else shape.maps[panel.map_name]
             return np.where((matched >= 0)[:, None], colors[matched], plain)
         if self.quantity == SPREAD:
-            # the root, so that what is less probable is seen beside a confident match
-            return value_colors(np.sqrt(shares(self.spread(panel))), "heat", 0.0, 1.0) if not here else plain
+            # the square root, so that low probabilities are visible beside a confident match
+            return value_colors(np.sqrt(normalised(self.spread(panel))), "heat", 0.0, 1.0) if not here else plain
         if self.quantity == KERNEL and here:
             row = kernel_row(shape.patches, self.picked[1], self.angle, self.scale)
-            return value_colors(shares(row), "heat", 0.0, 1.0)
+            return value_colors(normalised(row), "heat", 0.0, 1.0)
         if self.quantity == FILTER and here and self.filters is not None:
             row = filter_row(shape.patches, self.picked[1], self.filters[:, :, self.source, self.channel])
             most = float(np.abs(row).max()) or 1.0
@@ -198,12 +205,12 @@ class LiveViewer:
         if self.quantity == CONFIDENCE and shape.confidence is not None:
             return value_colors(1 - shape.confidence, "depth", 0.0, 1.0)
         if self.quantity == ERROR and shape.maps:
-            # the truth has no error
+            # the ground truth has no error
             return value_colors(shape.errors.get(panel.map_name, np.zeros(n)), "heat", 0.0, HOTTEST)
         return plain
 
     def spread(self, panel: Panel) -> FloatArray:
-        """(n,) how probable each vertex of a panel is as the match of the pick."""
+        """(n,) probability of each vertex of a panel to match the picked vertex."""
         shape, (source, vertex) = panel.shape, self.picked
         if self.data.reference is None:
             return np.zeros(len(panel.vertices))
@@ -218,7 +225,7 @@ class LiveViewer:
         return spread_onward(spread, self._to(shape, panel.map_name), len(panel.vertices))
 
     def vertex_of(self, panel: Panel) -> int | None:
-        """The pick on the panel where it was made, its match on others; None where that is unknown."""
+        """The picked vertex on its own panel, its match on others; None if unknown."""
         source, vertex = self.picked
         if panel.shape is source:
             return vertex
@@ -249,7 +256,7 @@ class LiveViewer:
         return {shape.name: shape for shape in (*first, *self.data.shapes)}
 
     def _prominent(self, shape: ViewShape) -> int:
-        """A vertex in front, so that there is something to see before the first click."""
+        """A vertex at the front of the shape, picked before the first click."""
         points = shape.surface.vertices @ self.scene.turn.T
         middle = np.abs(points[:, 0] - np.median(points[:, 0])) < 0.1 * np.ptp(points[:, 0])
         return int(np.where(middle, points[:, 2], -np.inf).argmax())
@@ -257,12 +264,12 @@ class LiveViewer:
     @staticmethod
     def _known(name: str, names: tuple[str, ...], what: str) -> str:
         if name not in names:
-            raise InputError(f"There is no {what} '{name}': use one of {', '.join(names) or 'none'}.")
+            raise InputError(f"Unknown {what} '{name}': use one of {', '.join(names) or 'none'}.")
         return name
 
 
 def quantities(data: ViewData) -> tuple[str, ...]:
-    """What can be shown of these shapes."""
+    """Return the quantities that can be shown for these shapes."""
     found = []
     if data.map_names:
         found.append(MATCHES)

@@ -1,4 +1,4 @@
-"""The live viewer's panel of controls."""
+"""Control panel of the live viewer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from acnn.shapes.formats.raw import encode_png
-from acnn.viewer.figures import polar_picture
+from acnn.viewer.figures import polar_image
 from acnn.viewer.live_guard import dropping
 
 if TYPE_CHECKING:
@@ -19,12 +19,12 @@ _ALL = "all shapes"
 
 
 class Controls:
-    """Controls of a viewer, which call it, and the texts that `tell` keeps up to date."""
+    """Controls of a viewer, which call its methods, and the texts that `update` refreshes."""
 
     def __init__(self, viewer: LiveViewer) -> None:
         self.viewer = viewer
         gui, data = viewer.server.gui, viewer.data
-        gui.add_markdown("Click a shape to pick a vertex. Drag to turn, scroll to come nearer.")
+        gui.add_markdown("Click a shape to pick a vertex. Drag to rotate, scroll to zoom.")
         self.quantity = gui.add_dropdown("Show", viewer.quantities, initial_value=viewer.quantity)
         self._on_update(self.quantity, lambda: viewer.show(self.quantity.value))
         if data.map_names:
@@ -37,7 +37,7 @@ class Controls:
         self.directions = gui.add_checkbox("Principal directions", False)
         self._on_update(self.directions, lambda: viewer.show_directions(self.directions.value))
         with gui.add_folder("Picked"):
-            self.told = gui.add_markdown("")
+            self.description = gui.add_markdown("")
         settings = data.shapes[0].settings
         self._degrees = degrees = [f"{angle:g}°" for angle in np.round(np.degrees(settings.thetas), 1)]
         self._scales = scales = [f"t = {t:g}" for t in settings.scales]
@@ -49,12 +49,12 @@ class Controls:
             self._on_update(
                 control, lambda: viewer.patch(degrees.index(self.angle.value), scales.index(self.scale.value))
             )
-        self.picture: Any = None
+        self.image: Any = None
         if viewer.filters is not None:
             self._add_filter(viewer)
 
-    def tell(self) -> None:
-        """Say what was picked, and show the filter that was chosen."""
+    def update(self) -> None:
+        """Describe the picked vertex, and show the chosen filter."""
         viewer = self.viewer
         shape, vertex = viewer.picked
         lines = [f"vertex {vertex} of **{_plain(shape.name)}**"]
@@ -69,18 +69,18 @@ class Controls:
             if known:
                 lines.append(f"error x 100: {', '.join(known)}")
         self._follow()
-        self.told.content = "\n".join(f"- {line}" for line in lines)
-        if self.picture is not None and viewer.filters is not None:
+        self.description.content = "\n".join(f"- {line}" for line in lines)
+        if self.image is not None and viewer.filters is not None:
             content = self._disc(viewer)
-            if self.picture.content != content:
-                self.picture.content = content
+            if self.image.content != content:
+                self.image.content = content
 
     def _follow(self) -> None:
-        """Let the controls say what is shown, where it was not they that chose it."""
+        """Set the controls to the state of the viewer, where it was changed by other means."""
         viewer = self.viewer
         wanted: list[tuple[Any, Any]] = [(self.quantity, viewer.quantity), (self.directions, viewer.directions)]
         wanted += [(self.angle, self._degrees[viewer.angle]), (self.scale, self._scales[viewer.scale])]
-        if viewer.filters is not None and self.picture is not None:
+        if viewer.filters is not None and self.image is not None:
             wanted += [(self.channel, viewer.channel), (self.source, viewer.source)]
         if viewer.data.map_names:
             wanted += [
@@ -99,7 +99,7 @@ class Controls:
             self.channel = gui.add_slider("Output", 0, channels - 1, 1, viewer.channel)
             self.source = gui.add_slider("Input", 0, sources - 1, 1, viewer.source)
             self.strongest = gui.add_button("Strongest input of this output")
-            self.picture = gui.add_html(self._disc(viewer))
+            self.image = gui.add_html(self._disc(viewer))
         for control in (self.channel, self.source):
             self._on_update(control, lambda: viewer.filter(int(self.channel.value), int(self.source.value)))
         self.strongest.on_click(dropping(viewer.server, lambda _: viewer.filter(int(self.channel.value)), self._follow))
@@ -109,15 +109,15 @@ class Controls:
 
     @staticmethod
     def _disc(viewer: LiveViewer) -> str:
-        """The chosen filter in polar coordinates, as HTML that holds the picture itself."""
+        """The chosen filter in polar coordinates, as HTML with the embedded image."""
         assert viewer.filters is not None
-        image = polar_picture(viewer.filters[:, :, viewer.source, viewer.channel], 140)
+        image = polar_image(viewer.filters[:, :, viewer.source, viewer.channel], 140)
         data = base64.b64encode(encode_png(image)).decode()
-        words = "Direction: angle, from the larger curvature. Outwards: scale. Red is positive, blue negative."
+        text = "Direction: angle from the larger curvature. Radius: scale. Red is positive, blue negative."
         style = "font-size:0.8em;padding:0.5em 1em"
-        return f'<div style="{style}"><img alt="filter" src="data:image/png;base64,{data}"><br>{words}</div>'
+        return f'<div style="{style}"><img alt="filter" src="data:image/png;base64,{data}"><br>{text}</div>'
 
 
 def _plain(name: str) -> str:
-    """A name that cannot become markup."""
+    """Escape a name, so that it is not read as markup."""
     return "".join(c if c.isalnum() or c in " .-:,()" else f"\\{c}" if c in "_*[]<>`#!|~\\" else c for c in name)

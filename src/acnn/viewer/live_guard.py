@@ -1,18 +1,18 @@
-"""The live viewer's server: viser's, behind a check of who asks and for what.
+"""Server of the live viewer: the one of viser, with every request checked.
 
-viser answers any WebSocket, whatever page opened it, and looks at no `Host` header. A page of another site could so
-read the shapes on show and move the controls (cross-site WebSocket hijacking, DNS rebinding). Here every request is
-checked before viser sees it:
+viser accepts WebSockets of any page and ignores the `Host` header. A page of another site could therefore read the
+shapes and operate the controls (cross-site WebSocket hijacking, DNS rebinding). Here every request is checked before it
+reaches viser:
 
-- `Host` must name this server: loopback names and addresses, or where it was told to serve further, the address or
-  name given, this machine's name, or any bare IP address (a rebound name is none)
-- a WebSocket must come from a page of this same server: its `Origin` must be `Host`
-- one page is served, viser's own; every other path is 404. No file of the user can be asked for by any path
-- the page may talk to this server only (Content-Security-Policy) and may not be shown inside another
+- `Host` must name this server: loopback names and addresses, or with `--host` the address or name given, the name of
+  this machine, or any bare IP address (a rebound name is none)
+- the `Origin` of a WebSocket must be the `Host`: only pages of this server may connect
+- one page is served, that of viser; every other path is 404. No path leads to a file of the user
+- the page may connect to this server only (Content-Security-Policy) and may not be embedded in another
 - a client that sends anything but messages of that page is disconnected, with one line on standard error
 
-There is no password: other people logged in on the same machine can open the page, and with `--host` those on the
-network. viser's tunnel to a public address is switched off.
+There is no password: other users of the same machine can open the page, and with `--host` those on the network. The
+tunnel of viser to a public address is disabled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _starting = threading.Lock()
 
 
 def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "acnn") -> Any:
-    """Start viser's server with every request checked.
+    """Start the server of viser with every request checked.
 
     Parameters
     ----------
@@ -51,17 +51,22 @@ def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "ac
     label : str
         Title of the control panel.
 
+    Returns
+    -------
+    viser.ViserServer
+        The running server; stop it with `stop_server`.
+
     Raises
     ------
     InputError
-        Where viser is missing, the address or port cannot be used, or this viser cannot be guarded.
+        If viser is missing, the address or port cannot be used, or requests cannot be checked in this version of viser.
     """
     require_viser()
     import viser
     import websockets.asyncio.server as websocket_server
 
     _check_free(host, PORT if port is None else port, fixed=port is not None)
-    # viser warns, with the client's own text, where it should refuse.
+    # viser only warns, quoting the client, where it should reject.
     warnings.filterwarnings("error", message=r"\[viser\] .* does not match annotation")
     plain = websocket_server.serve
 
@@ -70,7 +75,7 @@ def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "ac
             checked = _checked(process_request, host)
             super().__init__(_closing_on_garbage(handler), *args, process_request=checked, **kwargs)
 
-    # viser has no parameter for this. It looks the name up when its thread starts, and tells of it when it is bound.
+    # viser has no parameter for this: the name is looked up when its thread starts, and restored once it is bound.
     with _starting, contextlib.redirect_stdout(sys.stderr), _no_banner():
         websocket_server.serve = Guarded  # type: ignore[misc]
         try:
@@ -82,14 +87,14 @@ def start_server(host: str = LOOPBACK, port: int | None = None, label: str = "ac
     if not _is_guarded(host, server.get_port()):
         server.stop()
         raise InputError(
-            f"viser {viser.__version__} does not let its requests be checked, so it was stopped. "
+            f"viser {viser.__version__} does not allow its requests to be checked, so it was stopped. "
             "Install one that does: pip install 'viser==1.1.*'."
         )
     return server
 
 
 def require_viser() -> None:
-    """Raise InputError where viser is not installed."""
+    """Raise InputError if viser is not installed."""
     from importlib.util import find_spec
 
     if find_spec("viser") is None:
@@ -97,22 +102,27 @@ def require_viser() -> None:
 
 
 def stop_server(server: Any) -> None:
-    """Stop a server, without viser's message about it."""
+    """Stop a server, without the message of viser."""
     with _starting, _no_banner():
         server.stop()
 
 
 def dropping(server: Any, callback: Callable[[Any], None], after: Callable[[], None] = lambda: None) -> Any:
-    """A callback for viser's events that disconnects a client whose event holds values that no page sends.
+    """Wrap a callback of viser, so that a client is disconnected if its event has invalid values.
 
     Parameters
     ----------
-    server
+    server : viser.ViserServer
         From `start_server`.
-    callback
-        Takes the event; an `InputError`, `TypeError` or `ValueError` that it raises is the client's fault.
-    after
-        Called where that happened, to undo what viser has taken from the event already.
+    callback : callable
+        Takes the event; an `InputError`, `TypeError` or `ValueError` means that the client sent invalid values.
+    after : callable
+        Called in that case, to undo what viser has already taken from the event.
+
+    Returns
+    -------
+    callable
+        Takes the event.
     """
 
     def guarded(event: Any) -> None:
@@ -126,23 +136,28 @@ def dropping(server: Any, callback: Callable[[Any], None], after: Callable[[], N
 
 
 def refusal(headers: list[tuple[str, str]], path: str, served_on: str) -> tuple[int, str] | None:
-    """Why a request is not answered, as an HTTP status and a text; None where it may pass.
+    """Return why a request is rejected.
 
     Parameters
     ----------
     headers : list[tuple[str, str]]
-        Names and values, as they came.
+        Names and values, in order.
     path : str
-        With its query.
+        Requested path, with its query.
     served_on : str
-        The address or name listened on.
+        Address or name that the server listens on.
+
+    Returns
+    -------
+    tuple[int, str] or None
+        HTTP status and text; None if the request is accepted.
     """
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name.lower(), []).append(value.strip())
     hosts, origins = values.get("host", []), values.get("origin", [])
     if len(hosts) != 1 or not _is_ours(hosts[0], served_on):
-        return 403, "This server does not go by that name."
+        return 403, "Unknown host name."
     if "upgrade" in values:
         allowed = {f"{scheme}://{hosts[0].lower()}" for scheme in ("http", "https")}
         if len(origins) != 1 or origins[0].lower() not in allowed:
@@ -174,7 +189,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _checked(answer: Callable[[Any, Any], Any], served_on: str) -> Callable[[Any, Any], Any]:
-    """A `process_request` that refuses, or hands on to viser's and adds headers to its page."""
+    """A `process_request` that rejects requests, or calls that of viser and adds headers to its page."""
 
     def process_request(connection: Any, request: Any) -> Any:
         headers = list(request.headers.raw_items())
@@ -197,7 +212,7 @@ def _checked(answer: Callable[[Any, Any], Any], served_on: str) -> Callable[[Any
 
 
 def _closing_on_garbage(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """viser's handler of a connection, without the traceback for a message that it cannot read."""
+    """The connection handler of viser, without a traceback for unreadable messages."""
 
     async def handle(connection: Any) -> None:
         try:
@@ -210,7 +225,7 @@ def _closing_on_garbage(handler: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _guard_messages(server: Any) -> None:
-    """Disconnect clients whose messages can be read but not carried out; viser would leave a traceback each time."""
+    """Disconnect clients whose messages are readable but invalid; viser would print a traceback each time."""
     sockets = server._websock_server
 
     def guard(receiver: Any) -> None:
@@ -224,13 +239,13 @@ def _guard_messages(server: Any) -> None:
 
         receiver._handle_incoming_message = handle
 
-    guard(sockets)  # what concerns all clients
-    sockets.on_client_connect(guard)  # what concerns one
+    guard(sockets)  # messages for all clients
+    sockets.on_client_connect(guard)  # messages of one client
 
 
 def _drop(sockets: Any, client: int, problem: Exception) -> None:
     connection = sockets._live_connections.get(client)
-    if connection is not None:  # else it has been dropped for an earlier message
+    if connection is not None:  # else it was disconnected for an earlier message
         _report(problem)
         asyncio.run_coroutine_threadsafe(connection.close(_NOT_OURS), sockets._background_event_loop)
 
@@ -241,7 +256,7 @@ def _report(problem: Exception) -> None:
 
 
 def _check_free(host: str, port: int, fixed: bool) -> None:
-    """Notice an address that cannot be listened on, where viser would try a thousand ports and then wait for ever."""
+    """Check that the address can be listened on; viser would try a thousand ports and then hang."""
     if not 0 <= port < 65536:
         raise InputError(f"Port {port}: ports are 1 to 65535, or 0 for any free one.")
     try:
@@ -260,7 +275,7 @@ def _check_free(host: str, port: int, fixed: bool) -> None:
 
 
 def _is_guarded(host: str, port: int) -> bool:
-    """Whether the running server refuses what it should, and serves its page."""
+    """Whether the running server rejects what it should, and serves its page."""
     target = {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)
     upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
     upgrade |= {"Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA=="}
@@ -285,7 +300,7 @@ def _is_guarded(host: str, port: int) -> bool:
 
 @contextlib.contextmanager
 def _no_banner() -> Any:
-    """viser prints an address, which is not always one to open; the command says it better."""
+    """Suppress the banner of viser, whose address cannot always be opened; the command prints its own."""
     import rich
 
     loud = rich.print

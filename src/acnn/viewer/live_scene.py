@@ -1,4 +1,4 @@
-"""The scene of the live viewer: shapes side by side, their colours, markers, lines and picking."""
+"""Scene of the live viewer: shapes side by side, their colours, markers, lines and picking."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from acnn.viewer.live_guard import dropping
 from acnn.viewer.view_data import ViewShape
 
 HEIGHT = 2.0
-"""Length of the reference's geodesic diameter in the scene."""
+"""Length of the geodesic diameter of the reference in the scene."""
 
 GAP = 0.18
 UPRIGHT = {
@@ -26,11 +26,11 @@ UPRIGHT = {
     "z": np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]]),
     "x": np.array([[0, 1, 0], [1, 0, 0], [0, 0, -1]]),
 }
-"""Turns that bring the shapes' axis up onto y."""
+"""Rotations that map the up axis of the shapes to y."""
 
 LARGER, SMALLER = (214, 84, 44), (44, 108, 176)
 MARK, MATCH = (20, 20, 24), (235, 60, 160)
-_OPENING = 0.6
+_FIELD_OF_VIEW = 0.6
 
 
 @dataclass(eq=False)
@@ -40,15 +40,19 @@ class Panel:
     Attributes
     ----------
     shape : ViewShape
-        What is shown.
+        The shape.
     map_name : str
-        The map it is seen through.
+        Name of the map shown.
     label : str
-        Below it.
+        Caption below it.
     vertices : (n, 3) array
-        In the scene's coordinates.
+        In coordinates of the scene.
     colors : (n, 3) array or None
-        In 0..1, as painted last.
+        Current colours, in 0..1.
+    node : Any
+        Mesh of the scene, once painted.
+    extras : dict[str, Any]
+        Further nodes of the scene and the click handler, by name.
     """
 
     shape: ViewShape
@@ -61,14 +65,14 @@ class Panel:
 
 
 class Scene:
-    """Panels of a viser server. `arrange` sets shapes up, `paint` colours one, `mark` puts balls on vertices."""
+    """Panels of a viser server. `arrange` builds them, `paint` colours one, `mark` marks a vertex."""
 
     def __init__(self, server: Any, up: str = "y") -> None:
         self.server, self.turn = server, UPRIGHT[up]
         self.panels: list[Panel] = []
         server.scene.set_up_direction("+y")
         server.scene.world_axes.visible = False
-        # viser's own lights and surroundings together wash colours out; these add up to full light and no more.
+        # The lights and environment of viser wash colours out; these add up to full light.
         server.scene.configure_environment_map(None)
         server.scene.configure_default_lights(False)
         server.scene.add_light_ambient("/lights/sky", intensity=1.5)
@@ -78,10 +82,12 @@ class Scene:
     def arrange(
         self, wanted: Sequence[tuple[ViewShape, str, str]], on_click: Callable[[Panel, Any, Any], None]
     ) -> None:
-        """Set shapes side by side, as (shape, name of its map, label); what was there before goes.
+        """Place shapes side by side, replacing the previous ones.
 
         Parameters
         ----------
+        wanted : Sequence[tuple[ViewShape, str, str]]
+            Shape, name of its map, and label.
         on_click : callable
             Called with the panel, and the origin and direction of the ray.
         """
@@ -93,7 +99,7 @@ class Scene:
         self.panels = []
         for number, ((shape, map_name, label), points, size) in enumerate(zip(wanted, placed, sizes, strict=True)):
             low = points.min(axis=0)
-            # feet on one floor, each in the middle of its strip
+            # standing on one floor, each centred in its strip
             points = points + [left - low[0], -low[1], -(low[2] + size[2] / 2)]
             panel = Panel(shape, map_name, label, points)
             panel.extras["caption"] = self.server.scene.add_label(
@@ -105,7 +111,7 @@ class Scene:
         self._aim(sizes)
 
     def paint(self, panel: Panel, colors: FloatArray) -> bool:
-        """Give a panel colours (n, 3) in 0..1; False where they are those it has."""
+        """Set the colours of a panel, (n, 3) in 0..1; return False if they are unchanged."""
         if panel.colors is not None and np.array_equal(panel.colors, colors):
             return False
         panel.colors = np.array(colors)
@@ -124,13 +130,13 @@ class Scene:
         return True
 
     def mark(self, panel: Panel, vertex: int | None, picked: bool) -> None:
-        """Put a ball on a vertex: dark where it was picked, else pink; None takes it away."""
-        old = panel.extras.pop("ball", None)
+        """Mark a vertex with a sphere, dark if it was picked, else pink; None removes the marker."""
+        old = panel.extras.pop("marker", None)
         if old is not None:
             old.remove()
         if vertex is not None:
-            panel.extras["ball"] = self.server.scene.add_icosphere(
-                f"/panel_{panel.extras['number']}/ball",
+            panel.extras["marker"] = self.server.scene.add_icosphere(
+                f"/panel_{panel.extras['number']}/marker",
                 radius=0.012,
                 color=MARK if picked else MATCH,
                 position=tuple(panel.vertices[vertex]),
@@ -139,7 +145,7 @@ class Scene:
             )
 
     def show_directions(self, shown: bool) -> None:
-        """Draw principal directions on every panel, or take them away: red for the larger curvature."""
+        """Show principal directions on every panel, red for the larger curvature, or remove them."""
         for panel in self.panels:
             for name in ("larger", "smaller"):
                 old = panel.extras.pop(name, None)
@@ -163,22 +169,22 @@ class Scene:
                 )
 
     def vertex_at(self, panel: Panel, origin: Any, direction: Any) -> int | None:
-        """The vertex of a panel that a ray meets first, or None."""
+        """Return the vertex of a panel nearest to the first hit of a ray, or None."""
         hit = vertex_on_ray(panel.vertices, panel.shape.surface.faces, origin, direction)
         return None if hit is None else hit[0]
 
     def _aim(self, sizes: Sequence[NDArray[Any]]) -> None:
         width = sum(size[0] for size in sizes) + GAP * (len(sizes) - 1)
         height = max(size[1] for size in sizes)
-        # as for a window about as wide as high beside the panel of controls
-        distance = 0.58 * max(height, 0.8 * width) / np.tan(_OPENING / 2) + max(size[2] for size in sizes) / 2
+        # fits a window about as wide as high beside the control panel
+        distance = 0.58 * max(height, 0.8 * width) / np.tan(_FIELD_OF_VIEW / 2) + max(size[2] for size in sizes) / 2
         camera = self.server.initial_camera
-        camera.fov = _OPENING
+        camera.fov = _FIELD_OF_VIEW
         camera.look_at = (0.0, height / 2, 0.0)
         camera.position = (0.0, height / 2 + 0.1 * distance, distance)
 
     def _remove(self, panel: Panel) -> None:
-        for name in ("caption", "ball", "larger", "smaller"):
+        for name in ("caption", "marker", "larger", "smaller"):
             old = panel.extras.pop(name, None)
             if old is not None:
                 old.remove()
@@ -186,41 +192,25 @@ class Scene:
             panel.node.remove()
 
 
-def _glb(vertices: FloatArray, surface: Any, colors: FloatArray, turn: NDArray[Any]) -> bytes:
-    """A painted mesh with smooth normals as GLB, whose colours are amounts of light."""
-    import trimesh
-
-    light = np.concatenate([to_linear(colors), np.ones((len(colors), 1))], axis=1)
-    mesh = trimesh.Trimesh(
-        vertices,
-        surface.faces,
-        vertex_normals=surface.normals @ turn.T,
-        vertex_colors=np.rint(255 * light).astype(np.uint8),
-        process=False,
-    )
-    data: bytes = trimesh.Scene([mesh]).export(file_type="glb", include_normals=True)
-    return data
-
-
 def spread_on_reference(soft_map: SoftMap, vertex: int) -> FloatArray:
-    """(m,) probability f(x, .) of every reference vertex for one query vertex, as far as the soft map lists it."""
+    """(m,) probability f(x, .) of every reference vertex for one query vertex; 0 beyond the stored top k."""
     spread = np.zeros(soft_map.reference_size)
     np.add.at(spread, soft_map.vertices[vertex], soft_map.probabilities[vertex])
     return spread
 
 
 def spread_on_query(soft_map: SoftMap, reference_vertex: int) -> FloatArray:
-    """(n,) probability f(., y) that each query vertex gives to one reference vertex."""
+    """(n,) probability f(., y) that each query vertex assigns to one reference vertex."""
     return np.where(soft_map.vertices == reference_vertex, soft_map.probabilities, 0.0).sum(axis=1)
 
 
 def spread_onward(spread: FloatArray, reference_to_target: IntArray, target_size: int) -> FloatArray:
-    """(target vertices,) a distribution over the reference carried to another shape; probabilities add up."""
+    """(target vertices,) distribution over the reference, transferred to another shape; probabilities are summed."""
     return np.bincount(reference_to_target, weights=spread, minlength=target_size).astype(float)
 
 
 def kernel_row(patches: PatchOperator, vertex: int, angle: int, scale: int) -> FloatArray:
-    """(n,) density of the kernel of one vertex: weights over vertex areas, for an angle and a scale by position."""
+    """(n,) density of the kernel of one vertex: weights over vertex areas, for the indices of an angle and a scale."""
     s = patches.settings
     if scale in patches.narrow:
         block = angle * len(patches.narrow) + patches.narrow.index(scale)
@@ -233,12 +223,20 @@ def kernel_row(patches: PatchOperator, vertex: int, angle: int, scale: int) -> F
 
 
 def filter_row(patches: PatchOperator, vertex: int, weights: ArrayLike) -> FloatArray:
-    """(n,) density of a filter laid on the surface at one vertex: sum over theta, t of a(theta, t) w(theta, t).
+    """Density of a filter on the surface, centred at one vertex: sum over theta, t of a(theta, t) w(theta, t).
 
     Parameters
     ----------
+    patches : PatchOperator
+        Kernels w(theta, t).
+    vertex : int
+        Centre of the filter.
     weights : (angles, scales) array
         a(theta, t).
+
+    Returns
+    -------
+    (n,) array
     """
     table = np.asarray(weights)
     row = np.zeros(patches.n)
@@ -248,20 +246,22 @@ def filter_row(patches: PatchOperator, vertex: int, weights: ArrayLike) -> Float
 
 
 def direction_ribbons(surface: Surface, frames: FloatArray, count: int = 3000) -> tuple[FloatArray, FloatArray]:
-    """Narrow quads along both principal directions of some faces, a little above the surface.
+    """Narrow quads along both principal directions of some faces, slightly above the surface.
 
     Parameters
     ----------
+    surface : Surface
+        A surface.
     frames : (faces, 2, 3) array
-        Of `principal_frames`.
+        Principal directions, as of `principal_frames`.
     count : int
-        Faces, at most.
+        Largest number of faces.
 
     Returns
     -------
-    tuple[array, array]
-        Two (k, 4, 3) arrays of corners in the surface's coordinates, in order around each quad: along the larger
-        curvature, and along the smaller.
+    tuple[(k, 4, 3) array, (k, 4, 3) array]
+        Corners in coordinates of the surface, in order around each quad: along the larger curvature, and along the
+        smaller.
     """
     chosen = np.arange(0, len(surface.faces), max(1, -(-len(surface.faces) // count)))
     above = 0.15 * surface.mean_edge * surface.face_normals[chosen]
@@ -274,21 +274,28 @@ def direction_ribbons(surface: Surface, frames: FloatArray, count: int = 3000) -
 def vertex_on_ray(
     vertices: FloatArray, faces: IntArray, origin: ArrayLike, direction: ArrayLike
 ) -> tuple[int, float] | None:
-    """The vertex nearest to where a ray first meets a mesh, and how far along the ray that is; None where it misses.
+    """Intersect a ray with a mesh (Moller and Trumbore 1997).
 
     Parameters
     ----------
-    vertices, faces : (n, 3) array
-        (m, 3).
+    vertices : (n, 3) array
+        Vertex positions.
+    faces : (m, 3) array
+        Vertex indices.
     origin, direction : (3,) array
-        In the same coordinates; distance is in lengths of `direction`.
+        The ray, in the same coordinates.
+
+    Returns
+    -------
+    tuple[int, float] or None
+        The vertex nearest to the first intersection, and its distance in lengths of `direction`; None if there is none.
     """
     start, along = np.asarray(origin, np.float64), np.asarray(direction, np.float64)
     a, b, c = (vertices[faces[:, i]] for i in range(3))
     ab, ac = b - a, c - a
     cross = np.cross(along, ac)
     volume = np.einsum("ij,ij->i", ab, cross)
-    safe = np.where(np.abs(volume) > 1e-300, volume, np.inf)  # faces seen edge-on are missed
+    safe = np.where(np.abs(volume) > 1e-300, volume, np.inf)  # faces seen edge-on are ignored
     offset = start - a
     u = np.einsum("ij,ij->i", offset, cross) / safe
     turned = np.cross(offset, ab)
@@ -304,10 +311,26 @@ def vertex_on_ray(
     return int(faces[face, corner]), float(distance[face])
 
 
-def shares(values: FloatArray) -> NDArray[np.float64]:
-    """The values over their largest, in 0..1; all 0 where none is positive."""
+def normalised(values: FloatArray) -> NDArray[np.float64]:
+    """Divide values by the largest one and clip to 0..1; all 0 if none is positive."""
     most = float(values.max(initial=0.0))
     return np.clip(values / most, 0.0, 1.0) if most > 0 else np.zeros(len(values))
+
+
+def _glb(vertices: FloatArray, surface: Any, colors: FloatArray, turn: NDArray[Any]) -> bytes:
+    """Encode a coloured mesh with smooth normals as GLB, which stores linear RGB."""
+    import trimesh
+
+    light = np.concatenate([to_linear(colors), np.ones((len(colors), 1))], axis=1)
+    mesh = trimesh.Trimesh(
+        vertices,
+        surface.faces,
+        vertex_normals=surface.normals @ turn.T,
+        vertex_colors=np.rint(255 * light).astype(np.uint8),
+        process=False,
+    )
+    data: bytes = trimesh.Scene([mesh]).export(file_type="glb", include_normals=True)
+    return data
 
 
 def _quads(middle: FloatArray, along: FloatArray, across: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""The page of a match: both shapes in 3D in one HTML file, with everything in it."""
+"""Page of a match: both shapes in 3D in one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from acnn.viewer.pages import (
     Page,
     packed,
     packed_indices,
-    packed_places,
+    packed_points,
     packed_values,
     page_html,
     write_page,
@@ -29,7 +29,7 @@ MATCH = Page(
     styles=("match.css",),
     scripts=("match.js",),
     stage={
-        "label": "3D view: shape A on the left, what it is matched to on the right",
+        "label": "3D view: shape A on the left, the shape it is matched to on the right",
         "left": "a",
         "right": "b",
         "all": "both",
@@ -38,21 +38,53 @@ MATCH = Page(
         "below": "",
     },
 )
-
 VERDICTS = {
-    "good": "Nothing speaks against the map. Symmetric parts may still be exchanged: look at the colours.",
-    "doubtful": "Wrong in places, or not to be trusted without a look.",
+    "good": "No problem was found. Left/right or limbs may still be swapped; please inspect the colours.",
+    "doubtful": "The map is wrong in places, or needs inspection before use.",
     "failed": "The map should not be used.",
 }
-"""What each verdict means."""
+"""Meaning of each verdict."""
 
 REFINEMENTS = {
-    "none": ("none", "The matches are as they were found first."),
-    "zoomout": ("ZoomOut", "A smooth map that most of the first matches agree with."),
-    "fm": ("functional map", "A smooth map through the surest of the first matches."),
+    "none": ("none", "The initial matches."),
+    "zoomout": ("ZoomOut", "A smooth map that agrees with most of the initial matches."),
+    "fm": ("functional map", "A smooth map through the most confident initial matches."),
     "pfm": ("partial functional map", "A smooth map onto the region that A covers."),
 }
-"""What each method of refinement did, in words."""
+"""Name and description of each refinement method."""
+
+
+@dataclass(frozen=True, eq=False)
+class FileMatch:
+    """Two matched shapes, with everything needed to show them.
+
+    Attributes
+    ----------
+    a, target : Shape
+        Shapes as loaded; the target is shape B, or the reference of a network.
+    here, there : Surface
+        A and the target in normalised units.
+    matched : (n,) array
+        Matched vertex of the target for each vertex of A.
+    confidence : (n,) array
+        In 0..1.
+    colors : (m, 3) array
+        Colours of the target vertices, uint8.
+    to_reference : bool
+        Whether the target is the reference of a network.
+    facts : dict[str, Any]
+        Facts of `match_files`.
+    """
+
+    a: Shape
+    target: Shape
+    here: Surface
+    there: Surface
+    matched: IntArray
+    confidence: FloatArray
+    colors: NDArray[np.uint8]
+    to_reference: bool
+    facts: dict[str, Any]
 
 
 def write_match_page(match: FileMatch, out: Path) -> Path:
@@ -61,9 +93,9 @@ def write_match_page(match: FileMatch, out: Path) -> Path:
     Parameters
     ----------
     match : FileMatch
-        What `match_files` gives to `keep`.
+        As `match_files` passes to `keep`.
     out : Path
-        The file.
+        Output file.
 
     Returns
     -------
@@ -73,13 +105,13 @@ def write_match_page(match: FileMatch, out: Path) -> Path:
     Raises
     ------
     InputError
-        Where it cannot be written.
+        If it cannot be written.
     """
     return write_page(match_html(match), out)
 
 
 def match_html(match: FileMatch) -> str:
-    """The page as text."""
+    """Return the page as text."""
     a = _name(match.a, "A")
     b = "the reference" if match.to_reference else _name(match.target, "B")
     content = {
@@ -104,11 +136,11 @@ def match_html(match: FileMatch) -> str:
 
 
 def _shape(shape: Shape, surface: Surface) -> dict[str, Any]:
-    """A shape in run units, in which the two are of comparable size whatever the units of their files."""
+    """A shape in normalised units, in which both have comparable size whatever the units of their files."""
     count = len(surface.vertices)
     numbers: IntArray = np.arange(count) if shape.source is None else shape.source.to_file
     same = np.array_equal(numbers, np.arange(count))
-    return packed_places(surface.vertices) | {
+    return packed_points(surface.vertices) | {
         "faces": packed_indices(surface.faces, count),
         "cloud": surface.is_cloud,
         "numbers": None if same else packed_indices(numbers, int(numbers.max()) + 1),
@@ -116,11 +148,11 @@ def _shape(shape: Shape, surface: Surface) -> dict[str, Any]:
 
 
 def _up(match: FileMatch) -> str:
-    """The axis of A that grows with the height of the matches, so that both stand where B does."""
+    """The axis of A that correlates with the height of the matches, so that both stand upright."""
     height = match.there.vertices[match.matched, 1]
-    likeness = [_correlation(match.here.vertices[:, axis], height) for axis in range(3)]
-    # poses differ, so that another axis must be clearly better than y
-    return "xyz"[int(np.argmax(likeness))] if max(likeness) > likeness[1] + 0.3 else "y"
+    correlations = [_correlation(match.here.vertices[:, axis], height) for axis in range(3)]
+    # poses differ, so another axis must be clearly better than y
+    return "xyz"[int(np.argmax(correlations))] if max(correlations) > correlations[1] + 0.3 else "y"
 
 
 def _correlation(x: FloatArray, y: FloatArray) -> float:
@@ -129,30 +161,30 @@ def _correlation(x: FloatArray, y: FloatArray) -> float:
 
 
 def _facts(match: FileMatch) -> list[dict[str, str]]:
-    """What is known about the match, in words: name, value, note."""
+    """Facts about the match as texts: name, value, note."""
     facts = match.facts
     target = "the reference" if match.to_reference else "B"
-    found = [
+    entries = [
         ("Verdict", facts["verdict"], VERDICTS[facts["verdict"]]),
         ("Matched by", *_route(match)),
         (
             "Mean confidence",
             _percent(facts["mean_confidence"]),
-            "How well lengths are kept around each vertex, and how much room its matches have.",
+            "How well edge lengths are preserved around each vertex, and how few vertices share its match.",
         ),
         ("Coverage", _percent(facts["coverage"]), _coverage(match, target)),
     ]
     if "distortion" in facts:
-        found.append(
-            ("Change of lengths", _percent(facts["distortion"]), "Mean change of an edge of A on its way to B.")
+        entries.append(
+            ("Distortion", _percent(facts["distortion"]), "Mean relative change of edge lengths from A to B.")
         )
-    found.append(("Refinement", *_refinement(facts["refinement"])))
-    found.append(("Vertices of A", f"{len(match.here.vertices):,}", _made_of(match.a, match.here)))
-    found.append((f"Vertices of {target}", f"{len(match.there.vertices):,}", _made_of(match.target, match.there)))
+    entries.append(("Refinement", *_refinement(facts["refinement"])))
+    entries.append(("Vertices of A", f"{len(match.here.vertices):,}", _geometry(match.a, match.here)))
+    entries.append((f"Vertices of {target}", f"{len(match.there.vertices):,}", _geometry(match.target, match.there)))
     unit = facts.get("unit", {})
     if unit.get("length") is not None:
-        found.append(("Unit of length", f"{unit['length']:.4g}", f"In A's coordinates: {unit['why']}."))
-    return [{"name": name, "value": value, "note": note} for name, value, note in found]
+        entries.append(("Unit of length", f"{unit['length']:.4g}", f"In coordinates of A: {unit['why']}."))
+    return [{"name": name, "value": value, "note": note} for name, value, note in entries]
 
 
 def _route(match: FileMatch) -> tuple[str, str]:
@@ -174,59 +206,26 @@ def _refinement(facts: dict[str, Any]) -> tuple[str, str]:
 
 
 def _coverage(match: FileMatch, target: str) -> str:
-    note = f"Share of {target}\u2019s area whose vertices are reached from A."
+    note = f"Percentage of the area of {target} whose vertices are matched from A."
     if len(match.here.vertices) < len(match.there.vertices):
-        note += " A has fewer vertices, so it cannot reach all of them."
+        note += " A has fewer vertices, so it cannot match all of them."
     return note
 
 
-def _made_of(shape: Shape, surface: Surface) -> str:
+def _geometry(shape: Shape, surface: Surface) -> str:
     kind = "A point cloud." if surface.is_cloud else f"A mesh of {len(surface.faces):,} triangles."
     if shape.source is None or len(shape.source.from_file) == len(surface.vertices):
         return kind
-    return f"{kind} The file has {len(shape.source.from_file):,} vertices; some were joined or left out on loading."
+    return f"{kind} The file has {len(shape.source.from_file):,} vertices; some were merged or removed on loading."
 
 
-def _name(shape: Shape, otherwise: str) -> str:
-    return otherwise if shape.source is None or not shape.source.path else shape.source.name
+def _name(shape: Shape, default: str) -> str:
+    return default if shape.source is None or not shape.source.path else shape.source.name
 
 
 def _sentence(text: str) -> str:
     return text and f"{text[0].upper()}{text[1:].rstrip('.')}."
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}\u00a0%"
-
-
-@dataclass(frozen=True, eq=False)
-class FileMatch:
-    """Two shapes that were matched, with all that is needed to show them.
-
-    Attributes
-    ----------
-    a, target : Shape
-        As loaded; the target is shape B, or the reference of a network.
-    here, there : Surface
-        A and the target in run units.
-    matched : (n,) array
-        For each vertex of A one of the target.
-    confidence : (n,) array
-        In 0..1.
-    colors : (m, 3) array
-        Of the target's vertices.
-    to_reference : bool
-        True where the target is the reference of a network.
-    facts : dict[str, Any]
-        As `match_files` returns them.
-    """
-
-    a: Shape
-    target: Shape
-    here: Surface
-    there: Surface
-    matched: IntArray
-    confidence: FloatArray
-    colors: NDArray[np.uint8]
-    to_reference: bool
-    facts: dict[str, Any]
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:.1f}\u00a0%"

@@ -1,4 +1,4 @@
-"""What all web pages share: one self-contained HTML file each, with arrays packed as short base64 text."""
+"""Common parts of the web pages: one self-contained HTML file each, with arrays packed as base64 text."""
 
 from __future__ import annotations
 
@@ -20,21 +20,23 @@ from acnn.viewer.colors import value_colors
 
 STYLES = ("page.css", "stage.css")
 SCRIPTS = ("elements.js", "arrays.js", "colors.js", "geometry.js", "mesh_view.js", "stage.js")
+NONE16 = 65535
+"""Stands for unknown in 16-bit arrays; in 32-bit arrays it is 2^32 - 1."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """What one kind of page adds to the parts that all share; names are of files in `page/`.
+    """One kind of page: what it adds to the common parts; names are of files in `page/`.
 
     Attributes
     ----------
     body : str
         The template of the page's body, with `{{ stage }}` where the 3D stage goes.
     styles, scripts : tuple[str, ...]
-        After the shared ones.
+        Files added after the common ones.
     stage : dict[str, str]
-        Texts of `stage.html`: `label` of the 3D view; `left` and `right`, ids of its cells; `all`, a word for the
-        shapes that turn together; `keys`, a sentence part about further keys; `range` and `below`, further elements.
+        Texts of `stage.html`: `label` of the 3D view; `left` and `right`, ids of its cells; `all`, the shapes that
+        rotate together; `keys`, a phrase about further keys; `range` and `below`, further elements.
     """
 
     body: str
@@ -44,12 +46,21 @@ class Page:
 
 
 def page_html(page: Page, title: str, content: dict[str, Any]) -> str:
-    """The page as text: template, style, scripts and content joined.
+    """Assemble a page from template, styles, scripts and content.
 
     Parameters
     ----------
+    page : Page
+        Kind of page.
+    title : str
+        Title of the document.
     content : dict[str, Any]
-        What the page's scripts get as `data`; JSON without NaN.
+        Data for the scripts; JSON without NaN.
+
+    Returns
+    -------
+    str
+        The page as text.
     """
     data = json.dumps(content, allow_nan=False, separators=(",", ":"))
     parts = {
@@ -65,7 +76,7 @@ def page_html(page: Page, title: str, content: dict[str, Any]) -> str:
 
 
 def is_page(page: Page, path: Path) -> bool:
-    """Whether a file is a page of this kind."""
+    """Return whether a file is a page of this kind."""
     try:
         with path.open("rb") as stream:
             return f'<meta name="generator" content="{_generator(page)}">'.encode() in stream.read(4096)
@@ -74,21 +85,56 @@ def is_page(page: Page, path: Path) -> bool:
 
 
 def write_page(text: str, out: Path) -> Path:
-    """Write a page and return its file. Raises InputError where it cannot be written."""
+    """Write a page and return its file; InputError if it cannot be written."""
     if not out.parent.is_dir():
-        raise InputError(f"{out}: the folder {out.parent} does not exist. Make it first.")
+        raise InputError(f"{out}: the folder {out.parent} does not exist. Create it first.")
     write_whole(out, text.encode())
     return out
 
 
 def scale_stops(scale: str, count: int = 33) -> list[list[int]]:
-    """Colours at equal steps along a scale of `value_colors`, 0..255."""
+    """Return equally spaced colours of a colour map of `value_colors`, in 0..255."""
     rows = np.rint(255 * value_colors(np.linspace(0, 1, count), scale, 0.0, 1.0)).astype(int)
     return [[int(c) for c in row] for row in rows]
 
 
 CONFIDENCE_STOPS = scale_stops("depth")[::-1]
-"""Dark is doubtful."""
+"""Colours of confidence, dark for low."""
+
+
+def packed(values: NDArray[Any]) -> dict[str, str]:
+    """Pack unsigned integers of 8, 16 or 32 bits as `{type, data}`."""
+    array = np.ascontiguousarray(values)
+    kinds = {"u1": "u1", "u2": "<u2", "u4": "<u4"}
+    name = f"{array.dtype.kind}{array.dtype.itemsize}"
+    return {"type": name, "data": base64.b64encode(array.astype(kinds[name]).tobytes()).decode("ascii")}
+
+
+def packed_indices(values: NDArray[Any], count: int) -> dict[str, str]:
+    """Pack indices in 0..count-1, -1 for unknown, in 16 bits if they fit, else 32."""
+    small = count < NONE16
+    kind, none = (np.uint16, NONE16) if small else (np.uint32, 2**32 - 1)
+    array = np.asarray(values).ravel()
+    return packed(np.where(array < 0, none, array).astype(kind))
+
+
+def packed_values(values: FloatArray, largest: float | None = None) -> dict[str, Any]:
+    """Pack numbers from 0 to `largest` (None: their maximum) in 16 bits, with a factor `scale`; NaN is unknown."""
+    array = np.asarray(values, float)
+    known = np.isfinite(array)
+    top = largest if largest is not None else float(array[known].max(initial=0.0))
+    scale = max(top, 1e-12) / (NONE16 - 1)
+    steps = np.rint(np.clip(np.where(known, array, 0.0) / scale, 0, NONE16 - 1))
+    return packed(np.where(known, steps, NONE16).astype(np.uint16)) | {"scale": scale}
+
+
+def packed_points(vertices: FloatArray) -> dict[str, Any]:
+    """Pack points in 16 bits per coordinate: `{vertices, low, step}`, a coordinate is low + step * integer."""
+    points = np.asarray(vertices, float)
+    low = points.min(axis=0)
+    step = max(float(np.ptp(points, axis=0).max()), 1e-300) / 65535
+    numbers = np.rint((points - low) / step).astype(np.uint16)
+    return {"vertices": packed(numbers), "low": [float(x) for x in low], "step": step}
 
 
 def _generator(page: Page) -> str:
@@ -96,7 +142,7 @@ def _generator(page: Page) -> str:
 
 
 def _filled(template: str, parts: dict[str, str]) -> str:
-    """A template with `{{ name }}` replaced by the part of that name."""
+    """Return a template with `{{ name }}` replaced by the part of that name."""
     first, *pieces = _text(template).split("{{")
     filled = [first]
     for piece in pieces:
@@ -111,42 +157,3 @@ def _joined(names: tuple[str, ...]) -> str:
 
 def _text(name: str) -> str:
     return (resources.files("acnn.viewer") / "page" / name).read_text(encoding="utf-8")
-
-
-NONE16 = 65535
-"""Stands for 'unknown' among 16-bit numbers; among 32-bit ones it is 2^32 - 1."""
-
-
-def packed(values: NDArray[Any]) -> dict[str, str]:
-    """Whole numbers of 8, 16 or 32 bits as `{type, data}`."""
-    array = np.ascontiguousarray(values)
-    kinds = {"u1": "u1", "u2": "<u2", "u4": "<u4"}
-    name = f"{array.dtype.kind}{array.dtype.itemsize}"
-    return {"type": name, "data": base64.b64encode(array.astype(kinds[name]).tobytes()).decode("ascii")}
-
-
-def packed_indices(values: NDArray[Any], count: int) -> dict[str, str]:
-    """Numbers in 0..count-1, -1 for unknown, in the fewest bits."""
-    small = count < NONE16
-    kind, none = (np.uint16, NONE16) if small else (np.uint32, 2**32 - 1)
-    array = np.asarray(values).ravel()
-    return packed(np.where(array < 0, none, array).astype(kind))
-
-
-def packed_values(values: FloatArray, largest: float | None = None) -> dict[str, Any]:
-    """Numbers from 0 to `largest` (None: their own largest) in 16 bits, with `scale` to multiply by; NaN is unknown."""
-    array = np.asarray(values, float)
-    known = np.isfinite(array)
-    top = largest if largest is not None else float(array[known].max(initial=0.0))
-    scale = max(top, 1e-12) / (NONE16 - 1)
-    steps = np.rint(np.clip(np.where(known, array, 0.0) / scale, 0, NONE16 - 1))
-    return packed(np.where(known, steps, NONE16).astype(np.uint16)) | {"scale": scale}
-
-
-def packed_places(vertices: FloatArray) -> dict[str, Any]:
-    """Points in 16 bits a coordinate: `{vertices, low, step}`, a coordinate is low + step * number."""
-    points = np.asarray(vertices, float)
-    low = points.min(axis=0)
-    step = max(float(np.ptp(points, axis=0).max()), 1e-300) / 65535
-    numbers = np.rint((points - low) / step).astype(np.uint16)
-    return {"vertices": packed(numbers), "low": [float(x) for x in low], "step": step}

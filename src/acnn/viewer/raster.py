@@ -1,7 +1,7 @@
-"""Compiled inner loops of the picture maker: coverage, interpolation and light.
+"""Compiled loops of the renderer: rasterisation, interpolation, occlusion and shading.
 
 Pixel (row, column) has its centre at x = column + 0.5, y = row + 0.5; x grows to the right, y downwards and depth away
-from the eye. Import this module only where a picture is drawn: it brings in numba.
+from the camera. Import this module only for rendering: it loads numba.
 """
 
 from __future__ import annotations
@@ -20,19 +20,22 @@ _EMPTY = -1
 
 @compiled()
 def draw_triangles(screen: Array, faces: NDArray[np.int32], height: int, width: int):  # type: ignore[no-untyped-def]
-    """Find for every pixel the nearest triangle and where in it the pixel lies.
+    """Find the nearest triangle of every pixel and the barycentric weights there.
 
     Parameters
     ----------
     screen : Array
-        (n, 4) x, y in pixels, depth, and w (distance from the eye's plane; 1 everywhere: parallel projection).
+        (n, 4) x, y in pixels, depth, and w (distance from the camera plane; 1 for a parallel projection).
     faces : (m, 3) array
+        Vertex indices.
+    height, width : int
+        Size of the image.
 
     Returns
     -------
-    object
-        Face (height, width) int32 with -1 where nothing is, bary (height, width, 2) float32 weights of the second and
-        third corner (corrected for perspective), and depth (height, width) float64, infinite where nothing is.
+    tuple
+        Face (height, width) int32, -1 for background; bary (height, width, 2) float32, perspective-correct weights of
+        the second and third corner; depth (height, width) float64, infinite for background.
     """
     face = np.full((height, width), _EMPTY, np.int32)
     bary = np.zeros((height, width, 2), np.float32)
@@ -69,7 +72,7 @@ def draw_triangles(screen: Array, faces: NDArray[np.int32], height: int, width: 
 
 @compiled()
 def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: int):  # type: ignore[no-untyped-def]
-    """Find for every pixel the nearest ball, each drawn as a disc whose depth bulges like the ball's.
+    """Find the nearest sphere of every pixel; each is drawn as a disc with the depth of the sphere.
 
     Parameters
     ----------
@@ -79,12 +82,14 @@ def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: in
         (n,) in pixels.
     bulge : Array
         (n,) radius in units of depth.
+    height, width : int
+        Size of the image.
 
     Returns
     -------
-    object
-        Point (height, width) int32 with -1 where nothing is, normal (height, width, 3) float32 (x right, y up, z to the
-        eye) and depth (height, width).
+    tuple
+        Point (height, width) int32, -1 for background; normal (height, width, 3) float32 (x right, y up, z to the
+        camera); depth (height, width) float64.
     """
     point = np.full((height, width), _EMPTY, np.int32)
     normal = np.zeros((height, width, 3), np.float32)
@@ -109,7 +114,7 @@ def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: in
 
 @compiled(parallel=True)
 def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
-    """Carry an attribute (n, c) of the vertices to the pixels: (height, width, c) float32, 0 where nothing is."""
+    """Interpolate a vertex attribute (n, c) at the pixels: (height, width, c) float32, 0 for background."""
     height, width = face.shape
     channels = attribute.shape[1]
     out = np.zeros((height, width, channels), np.float32)
@@ -130,21 +135,26 @@ def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
 
 @compiled(parallel=True)
 def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyped-def]
-    """Share of the light from all around that reaches each pixel, 0 to 1, from the depths near it.
+    """Ambient occlusion: fraction of the ambient light that reaches each pixel, from the depths near it.
 
     Parameters
     ----------
-    depth
-        (height, width).
-    normal
-        (height, width, 3) unit, z to the eye.
-    pixel
+    depth : (height, width) array
+        Infinite for background.
+    normal : (height, width, 3) array
+        Unit normals, z to the camera.
+    pixel : float
         Size of a pixel in units of depth.
-    reach
+    reach : float
         Radius in pixels.
-    directions
-        (16, k, 2) offsets within the unit disc, one set for each place in a 4 x 4 tile of pixels: the pattern differs
-        from pixel to pixel and vanishes when the picture is averaged.
+    directions : (16, k, 2) array
+        Offsets within the unit disc, one set for each position in a 4 x 4 tile of pixels: the pattern differs between
+        neighbouring pixels and vanishes when the image is averaged.
+
+    Returns
+    -------
+    (height, width) array
+        float32 in 0..1.
     """
     height, width = depth.shape
     light = np.ones((height, width), np.float32)
@@ -166,7 +176,7 @@ def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyp
                 vx, vy, vz = dx * pixel, -dy * pixel, z - depth[i, j]
                 length = math.sqrt(vx * vx + vy * vy + vz * vz) + 1e-12
                 cosine = (vx * nx + vy * ny + vz * nz) / length
-                # what is much nearer than the reach belongs to another part of the body and fades out
+                # occluders beyond the radius belong to another region of the shape and fade out
                 ratio = length / (reach * pixel)
                 blocked += max(0.0, cosine - 0.12) / (1.0 + ratio**4)
             light[row, column] = max(0.0, 1.0 - 1.7 * blocked / count)
@@ -175,22 +185,27 @@ def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyp
 
 @compiled(parallel=True)
 def shade(base, normal, reaching, lights, ambient, gloss):  # type: ignore[no-untyped-def]
-    """Light each pixel: a sky that is brighter above, broad lamps, and a faint highlight of the first lamp.
+    """Shade each pixel: ambient light that is brighter above, soft lights, and a faint highlight of the first one.
 
     Parameters
     ----------
-    base
-        (height, width, 3) linear colour.
-    normal
-        (height, width, 3) unit.
-    reaching
-        (height, width) of `occlusion`.
-    lights
-        (k, 5) unit direction, strength, wrap (0: hard lamp, 1: light creeps round to the far side).
-    ambient
-        (2,) strength from below and from above.
-    gloss
+    base : (height, width, 3) array
+        Linear RGB.
+    normal : (height, width, 3) array
+        Unit normals.
+    reaching : (height, width) array
+        Of `occlusion`.
+    lights : (k, 5) array
+        Unit direction, strength, wrap (0: hard light, 1: light reaches the far side).
+    ambient : (2,) array
+        Strength from below and from above.
+    gloss : float
         Strength of the highlight.
+
+    Returns
+    -------
+    (height, width, 3) array
+        Linear RGB, float32.
     """
     height, width = reaching.shape
     out = np.empty((height, width, 3), np.float32)

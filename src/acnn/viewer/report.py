@@ -1,4 +1,4 @@
-"""The report page: one HTML file with everything in it, which asks for nothing from anywhere."""
+"""Report of a run: matched shapes, errors and settings in one self-contained HTML file that loads nothing."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from acnn.viewer.pages import (
     is_page,
     packed,
     packed_indices,
-    packed_places,
+    packed_points,
     packed_values,
     page_html,
     scale_stops,
@@ -54,6 +54,112 @@ REPORT = Page(
     },
 )
 LENGTHS = {"sqrt_area": "√area", "diameter": "geodesic diameter"}
+LOG_POINTS = 240
+"""Largest number of points of the loss curve."""
+
+RINGS = 2
+"""Largest width, in edges, of gaps between true points that do not count as missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReportShape:
+    """One matched shape.
+
+    Attributes
+    ----------
+    name : str
+        Of the shape.
+    vertices : (n, 3) array
+        Positions.
+    faces : (k, 3) array
+        Triangles; for a point cloud, those of its local triangulation.
+    is_cloud : bool
+        Whether the shape is a point cloud.
+    network, refined : (n,) array
+        Matched reference vertices; `refined` is None if nothing was refined.
+    truth : (n,) array
+        Ground truth: reference vertices, -1 unknown.
+    network_errors, refined_errors : (n,) array
+        Errors divided by the length of the reference, NaN unknown.
+    confidence : (n,) array
+        In 0..1.
+    missing : (m,) array or None
+        Mask of the reference vertices without a counterpart on a partial shape; None for a full shape.
+    evaluation, refined_evaluation : ShapeEvaluation
+        Figures; the latter is None if nothing was refined.
+    """
+
+    name: str
+    vertices: FloatArray
+    faces: IntArray
+    is_cloud: bool
+    network: IntArray
+    refined: IntArray | None
+    truth: IntArray
+    network_errors: FloatArray
+    refined_errors: FloatArray | None
+    confidence: FloatArray
+    missing: NDArray[np.bool_] | None
+    evaluation: ShapeEvaluation
+    refined_evaluation: ShapeEvaluation | None
+
+
+@dataclass(frozen=True, eq=False)
+class ReportData:
+    """Data of a report.
+
+    Attributes
+    ----------
+    title : str
+        Name of the run.
+    dataset : str
+        Name of the dataset.
+    run : Run
+        Settings, reference and facts.
+    shapes : tuple[ReportShape, ...]
+        Shapes shown.
+    figures : dict[str, Any]
+        The report of `acnn evaluate --json`.
+    published : PublishedTable
+        Published figures to compare with.
+    comparable : bool
+        False if they are for other data.
+    log : (points, 2) array
+        Seconds and mean loss during training, subsampled.
+    """
+
+    title: str
+    dataset: str
+    run: Run
+    shapes: tuple[ReportShape, ...]
+    figures: dict[str, Any]
+    published: PublishedTable
+    comparable: bool
+    log: FloatArray
+
+
+def report_of(title: str, dataset: str, run: Run, matched: Sequence[Matched], figures: dict[str, Any]) -> ReportData:
+    """Collect the data of a report on shapes that are already matched.
+
+    Parameters
+    ----------
+    title, dataset : str
+        Names.
+    run : Run
+        The run that matched them.
+    matched : Sequence[Matched]
+        Shapes to show.
+    figures : dict[str, Any]
+        Report of `evaluate_run` on these or more shapes.
+
+    Returns
+    -------
+    ReportData
+    """
+    published, comparable = _published_for(dataset)
+    shown = tuple(_report_shape(one, run.reference) for one in matched)
+    log = _training_log(run.folder / "log.jsonl")
+    return ReportData(title, dataset, run, shown, figures, published, comparable, log)
 
 
 def write_report(data: ReportData, out: Path) -> Path:
@@ -62,9 +168,9 @@ def write_report(data: ReportData, out: Path) -> Path:
     Parameters
     ----------
     data : ReportData
-        Of `collect_report`.
+        Data of `collect_report`.
     out : Path
-        The file.
+        Output file.
 
     Returns
     -------
@@ -74,23 +180,23 @@ def write_report(data: ReportData, out: Path) -> Path:
     Raises
     ------
     InputError
-        Where it cannot be written.
+        If it cannot be written.
     """
     return write_page(report_html(data), out)
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a report, which another may take the place of."""
+    """Return whether a file is a report, which may be overwritten by another."""
     return is_page(REPORT, path)
 
 
 def report_html(data: ReportData) -> str:
-    """The page as text."""
+    """Return the page as text."""
     return page_html(REPORT, f"{data.title}: correspondence report", _content(data))
 
 
 def _content(data: ReportData) -> dict[str, Any]:
-    """What the page's scripts get."""
+    """Data for the scripts of the page."""
     figures = data.figures
     reference = data.run.reference
     published = data.published
@@ -109,12 +215,12 @@ def _content(data: ReportData) -> dict[str, Any]:
             "quantity": published.quantity,
             "data": published.data,
             "comparable": data.comparable,
-            "exact": published.quantity.startswith("share of exact"),
+            "exact": "exact" in published.quantity,
             "entries": [
                 {"method": e.method, "value": e.value, "source": e.source, "note": e.note} for e in published.entries
             ],
         },
-        "reference": packed_places(reference.vertices)
+        "reference": packed_points(reference.vertices)
         | {
             "faces": packed_indices(reference.faces, len(reference.vertices)),
             "colors": packed(position_bytes(reference.vertices)),
@@ -128,7 +234,7 @@ def _content(data: ReportData) -> dict[str, Any]:
 
 
 def _summary(data: ReportData) -> str:
-    """Over how many shapes the figures are, and how many of these are shown."""
+    """Number of shapes evaluated, and of those shown."""
     measured, shown = len(data.figures["shapes"]), len(data.shapes)
     count = f"{measured} shape{'' if measured == 1 else 's'}"
     of = "" if shown == measured else f", {shown} shown"
@@ -137,7 +243,7 @@ def _summary(data: ReportData) -> str:
 
 def _shape(shape: ReportShape, reference_size: int) -> dict[str, Any]:
     count = len(shape.vertices)
-    return packed_places(shape.vertices) | {
+    return packed_points(shape.vertices) | {
         "name": shape.name,
         "cloud": shape.is_cloud,
         "faces": packed_indices(shape.faces, count),
@@ -187,102 +293,6 @@ def _short(values: Any, digits: int = 4) -> list[float]:
     return [float(f"{float(value):.{digits}g}") for value in np.asarray(values)]
 
 
-LOG_POINTS = 240
-
-
-RINGS = 2
-"""Gaps between true points up to so many edges wide are not taken for missing."""
-
-
-@dataclass(frozen=True, eq=False)
-class ReportShape:
-    """One matched shape.
-
-    - vertices (n, 3), faces (k, 3): of a cloud, the triangles that stand for its surface
-
-    Attributes
-    ----------
-    network, refined
-        (n,) reference vertices; `refined` is None where nothing was refined.
-    truth : (n,) array
-        Reference vertices, -1 unknown.
-    network_errors, refined_errors
-        (n,) over the reference's length, NaN unknown.
-    confidence : (n,) array
-        In 0..1.
-    missing : (m,) array or None
-        Reference vertices that have no counterpart on a part; None where the shape is whole.
-    evaluation, refined_evaluation
-        Figures.
-    """
-
-    name: str
-    vertices: FloatArray
-    faces: IntArray
-    is_cloud: bool
-    network: IntArray
-    refined: IntArray | None
-    truth: IntArray
-    network_errors: FloatArray
-    refined_errors: FloatArray | None
-    confidence: FloatArray
-    missing: NDArray[np.bool_] | None
-    evaluation: ShapeEvaluation
-    refined_evaluation: ShapeEvaluation | None
-
-
-@dataclass(frozen=True, eq=False)
-class ReportData:
-    """Everything a report shows.
-
-    Attributes
-    ----------
-    title : str
-        The run's name.
-    dataset : str
-        Its data's.
-    run : Run
-        With its settings, reference and facts.
-    shapes : tuple[ReportShape, ...]
-        Those shown.
-    figures : dict[str, Any]
-        What `acnn evaluate --json` prints for them.
-    published : PublishedTable
-        Figures to put beside.
-    comparable : bool
-        False where they are of other data.
-    log : (steps, 2) array
-        Seconds and loss while training, thinned out.
-    """
-
-    title: str
-    dataset: str
-    run: Run
-    shapes: tuple[ReportShape, ...]
-    figures: dict[str, Any]
-    published: PublishedTable
-    comparable: bool
-    log: FloatArray
-
-
-def report_of(title: str, dataset: str, run: Run, matched: Sequence[Matched], figures: dict[str, Any]) -> ReportData:
-    """What a report shows of shapes that were matched already.
-
-    Parameters
-    ----------
-    title, dataset : str
-        Names.
-    matched : Sequence[Matched]
-        The shapes to show.
-    figures : dict[str, Any]
-        Of these or more shapes, as `evaluate_run` returns them.
-    """
-    published, comparable = _published_for(dataset)
-    shown = tuple(_report_shape(one, run.reference) for one in matched)
-    log = _training_log(run.folder / "log.jsonl")
-    return ReportData(title, dataset, run, shown, figures, published, comparable, log)
-
-
 def _report_shape(matched: Matched, reference: Mesh) -> ReportShape:
     shape = matched.example.shape
     is_cloud = not isinstance(shape, Mesh)
@@ -311,10 +321,10 @@ def _report_shape(matched: Matched, reference: Mesh) -> ReportShape:
 
 
 def _missing(labels: IntArray, reference: Mesh) -> NDArray[np.bool_] | None:
-    """(m,) reference vertices away from all true points; None where they are few, as on a whole shape."""
+    """(m,) mask of reference vertices away from all true points; None if they are few, as for a full shape."""
     hit = np.zeros(len(reference.vertices), bool)
     hit[labels[labels >= 0]] = True
-    # Vertices between true points, as on a coarser shape, are there too: grown and shrunk again, such gaps are closed.
+    # Vertices between the true points of a coarser shape are not missing: dilation and erosion close such gaps.
     gone = ~_grown(hit, reference.faces)
     if gone.mean() <= 0.02:
         return None
@@ -339,7 +349,7 @@ def _published_for(dataset: str) -> tuple[PublishedTable, bool]:
 
 
 def _training_log(path: Path) -> FloatArray:
-    """(points, 2) seconds and mean loss over equal stretches of a training log; empty where there is none."""
+    """(points, 2) seconds and mean loss over equal intervals of a training log; empty if there is none."""
     rows = [(step["seconds"], step["loss"]) for step in read_log(path, "seconds", "loss")]
     table = np.array(rows, float).reshape(-1, 2)
     table = table[np.isfinite(table).all(axis=1)]

@@ -1,4 +1,4 @@
-"""What the live viewer shows: shapes, their maps to a reference and the model that computed them."""
+"""Data of the live viewer: shapes, their maps to a reference, and the network that computed them."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from acnn.surface.surface import Surface
 from acnn.training.prepared import make_patches
 from acnn.types import FloatArray, IntArray
 
-NETWORK, REFINED, MATCH, TRUTH = "network", "refined", "match", "truth"
-"""Names of maps: the network's own; refined, to its reference; what `match` gives; the ground truth."""
+NETWORK, REFINED, MATCH, TRUTH = "network", "refined", "match", "ground truth"
+"""Names of maps: network output; refined map to its reference; map of `match`; ground truth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,22 +29,26 @@ class ViewShape:
 
     Attributes
     ----------
-    name, shape, surface
-        The last in run units; its triangles stand for a cloud.
-    maps : (n,) array
-        Reference vertices by the name of the map, -1 unknown; empty where nothing was matched.
-    errors : (n,) array
-        By the same names, over the reference's length; NaN unknown.
+    name : str
+        Shown as its label.
+    shape : Shape
+        As loaded.
+    surface : Surface
+        The shape in normalised units; for a point cloud with the triangles of its local triangulation.
+    maps : dict of str to (n,) array
+        Reference vertices by name of the map, -1 unknown; empty if nothing was matched.
+    errors : dict of str to (n,) array
+        Errors by the same names, divided by the length of the reference; NaN unknown.
     soft_map : SoftMap or None
-        Of the network, or None.
+        Output of the network.
     settings : PatchSettings
-        Of its patches.
+        Settings of its patches.
     unit : float or None
-        As given when the patches were made, so that the cache knows them again.
+        As given when the patches were built, so that they are found in the cache.
     cache : bool
-        Whether patches are looked for and kept there.
+        Whether patches are read from and written to the cache.
     judged_confidence : (n,) array or None
-        In 0..1, of the map that was found (`map_confidence`), or None.
+        Confidence of the final map (`map_confidence`), in 0..1.
     """
 
     name: str
@@ -60,14 +64,14 @@ class ViewShape:
 
     @property
     def confidence(self) -> FloatArray | None:
-        """(n,) in 0..1: of the map where it was judged, else of the network, else None."""
+        """(n,) in 0..1: of the final map if known, else of the network, else None."""
         if self.judged_confidence is None and self.soft_map is not None:
             return self.soft_map.confidence.astype(float)
         return self.judged_confidence
 
     @cached_property
     def patches(self) -> PatchOperator:
-        """The shape's patch operator, from the cache or computed when first asked for."""
+        """Patch operator of the shape, from the cache or computed at first use."""
         return make_patches(self.shape, self.settings, unit=self.unit, cache=self.cache)
 
     @cached_property
@@ -78,21 +82,21 @@ class ViewShape:
 
 @dataclass(frozen=True, eq=False)
 class ViewData:
-    """Everything the viewer shows.
+    """Data of the viewer.
 
     Attributes
     ----------
     title : str
-        Of the window.
+        Title of the window.
     shapes : tuple[ViewShape, ...]
-        Those matched, or merely looked at.
+        Matched shapes, or shapes without a match.
     run : Run or None
-        None where nothing was matched.
+        The network; None if nothing was matched.
     reference : ViewShape or None
-        What the shapes are matched to: the reference of the run, or where files are matched to each other the last of
-        them; None where nothing was matched.
+        What the shapes are matched to: the reference of the run, or the last of several files; None if nothing was
+        matched.
     reference_last : bool
-        Whether it stands to the right of the shapes, not to the left.
+        Whether it is shown to the right of the shapes.
     """
 
     title: str
@@ -103,14 +107,14 @@ class ViewData:
 
     @property
     def map_names(self) -> tuple[str, ...]:
-        """Names of the maps that every shape has, the best last but for the truth."""
+        """Names of the maps that every shape has, in order of quality, the ground truth last."""
         names = (NETWORK, REFINED, MATCH, TRUTH)
         return tuple(n for n in names if self.shapes and all(n in s.maps for s in self.shapes))
 
     def onward(self, shape: ViewShape, map_name: str) -> IntArray:
-        """(m,) for each reference vertex a vertex of a matched shape, through one of its maps."""
+        """(m,) matched vertex of a shape for each reference vertex, by one of its maps."""
         if self.reference is None:
-            raise InputError("Nothing was matched: give a run with --model.")
+            raise InputError("Nothing was matched: give a model with --model.")
         matched = shape.maps[map_name]
         known = np.flatnonzero(matched >= 0)
         confidence = None if shape.confidence is None else shape.confidence[known]

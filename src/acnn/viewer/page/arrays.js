@@ -1,4 +1,4 @@
-// The arrays of the page: how they are unpacked, and what maps carry.
+// Arrays of the page: unpacking, and transfer along maps.
 
 const data = JSON.parse(by("data").textContent);
 
@@ -17,23 +17,23 @@ function values(packed) {
   return Float32Array.from(unpack(packed), v => (v === 65535 ? NaN : v * packed.scale));
 }
 
-// A shape around the origin: {places, faces, half: half its extents, count: of vertices}
+// A shape centred at the origin: {positions, faces, half: half its extents, count: of vertices}
 function unpackShape(given) {
   const numbers = unpack(given.vertices),
-    places = new Float32Array(numbers.length);
+    positions = new Float32Array(numbers.length);
   const low = [Infinity, Infinity, Infinity],
     high = [-Infinity, -Infinity, -Infinity];
   for (let i = 0; i < numbers.length; i++) {
-    places[i] = numbers[i] * given.step;
-    low[i % 3] = Math.min(low[i % 3], places[i]);
-    high[i % 3] = Math.max(high[i % 3], places[i]);
+    positions[i] = numbers[i] * given.step;
+    low[i % 3] = Math.min(low[i % 3], positions[i]);
+    high[i % 3] = Math.max(high[i % 3], positions[i]);
   }
-  for (let i = 0; i < places.length; i++) places[i] -= (low[i % 3] + high[i % 3]) / 2;
+  for (let i = 0; i < positions.length; i++) positions[i] -= (low[i % 3] + high[i % 3]) / 2;
   return {
-    places,
+    positions,
     faces: unpack(given.faces),
     half: [0, 1, 2].map(d => (high[d] - low[d]) / 2),
-    count: places.length / 3,
+    count: positions.length / 3,
   };
 }
 
@@ -41,15 +41,15 @@ function known(match, limit) {
   return match < limit;
 }
 
-// The vertices that a map takes to a vertex
+// Vertices that a map sends to a vertex
 function arriving(map, target) {
   const found = [];
   for (let v = 0; v < map.length; v++) if (map[v] === target) found.push(v);
   return found;
 }
 
-// Mean of numbers over the vertices that a map takes to each vertex of a shape; gaps take the mean around them.
-function carried(numbers, map, shape) {
+// Mean of values over the vertices that a map sends to each vertex of a shape; gaps take the mean of their neighbours.
+function transferred(numbers, map, shape) {
   const n = shape.count,
     f = shape.faces,
     sum = new Float64Array(n),

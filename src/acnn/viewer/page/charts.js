@@ -1,4 +1,4 @@
-// Charts as SVG: error curves, figures beside published ones, and the training loss.
+// SVG charts: error curves, comparison with published figures, and the training loss.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -9,7 +9,7 @@ function drawn(name, attributes = {}, text) {
   return made;
 }
 
-// A frame with both axes. x, y: {from, to, ticks, text(tick), label}; returns the svg with functions of place.
+// A frame with both axes. x, y: {from, to, ticks, text(tick), label}; returns the svg and its coordinate functions.
 function axes(x, y, describe, width = 640, height = 360) {
   const left = 46,
     right = 12,
@@ -19,7 +19,7 @@ function axes(x, y, describe, width = 640, height = 360) {
   const at = {
     x: value => left + ((value - x.from) / (x.to - x.from || 1)) * (width - left - right),
     y: value => height - bottom - ((value - y.from) / (y.to - y.from || 1)) * (height - top - bottom),
-    value: place => x.from + ((place - left) / (width - left - right)) * (x.to - x.from),
+    value: position => x.from + ((position - left) / (width - left - right)) * (x.to - x.from),
     left,
     right: width - right,
     top,
@@ -41,12 +41,12 @@ function path(at, xs, ys) {
   return xs.map((x, i) => `${i ? "L" : "M"}${at.x(x).toFixed(1)} ${at.y(ys[i]).toFixed(1)}`).join("");
 }
 
-// Princeton curves. lines: [{name, values, color, dash, thin}]; marks: [{name, value}] shares at error 0
+// Princeton curves. lines: [{name, values, color, dash, thin}]; marks: [{name, value}] percentages at error 0
 function drawCurves(holder, thresholds, lines, marks, xLabel) {
   const last = thresholds[thresholds.length - 1];
   const ticks = [0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3].filter(t => t <= last + 1e-9);
   const sentence =
-    "Share of points within an error. " + lines.map(l => `${l.name}: ${percent(l.values[0])} exact`).join("; ");
+    "Percentage of points within an error. " + lines.map(l => `${l.name}: ${percent(l.values[0])} exact`).join("; ");
   const { svg, at } = axes(
     { from: 0, to: last, ticks, text: t => t.toString(), label: xLabel },
     { from: 0, to: 1, ticks: [0, 0.2, 0.4, 0.6, 0.8, 1], text: t => `${Math.round(100 * t)} %` },
@@ -105,7 +105,7 @@ function drawCurves(holder, thresholds, lines, marks, xLabel) {
   holder.replaceChildren(svg, keys);
 }
 
-// Bars in the order of how good they are. rows: [{name, value, own, note}]
+// Bars from best to worst. rows: [{name, value, own, note}]
 function drawRanking(holder, rows, larger, unit) {
   const sorted = [...rows].sort((a, b) => (larger ? b.value - a.value : a.value - b.value));
   const top = larger ? 100 : Math.max(...rows.map(r => r.value)) || 1;

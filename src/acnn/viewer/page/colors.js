@@ -1,4 +1,4 @@
-// Colours of vertices, (n * 3) bytes, and the bar that explains a scale.
+// Vertex colours, (n * 3) bytes, and the colour bar.
 
 const GREY = [198, 200, 203],
   FADED = [226, 227, 229];
@@ -19,18 +19,18 @@ function matchColors(map, ofTarget) {
   return colors;
 }
 
-// Numbers from 0 to top along a scale of stops; unknown ones are grey.
+// Values from 0 to top along colour stops; unknown ones are grey.
 function valueColors(numbers, stops, top = 1) {
   const colors = new Uint8Array(3 * numbers.length);
   numbers.forEach((value, v) => colors.set(Number.isNaN(value) ? GREY : along(stops, value / top), 3 * v));
   return colors;
 }
 
-// Colour of a share in 0..1 along a scale of stops
-function along(stops, share) {
-  const place = Math.max(0, Math.min(1, share)) * (stops.length - 1),
-    i = Math.min(stops.length - 2, Math.floor(place));
-  return [0, 1, 2].map(c => stops[i][c] + (place - i) * (stops[i + 1][c] - stops[i][c]));
+// Colour of a fraction in 0..1 along colour stops
+function along(stops, fraction) {
+  const position = Math.max(0, Math.min(1, fraction)) * (stops.length - 1),
+    i = Math.min(stops.length - 2, Math.floor(position));
+  return [0, 1, 2].map(c => stops[i][c] + (position - i) * (stops[i + 1][c] - stops[i][c]));
 }
 
 // ticks: texts at the beginning, the middle and the end

@@ -1,4 +1,4 @@
-// Elements of the page, and numbers as text.
+// Elements of the page, and formatting of numbers.
 
 const by = id => document.getElementById(id);
 
@@ -28,6 +28,6 @@ function dot(color) {
   return element("span", { class: "dot", style: `background: rgb(${color.map(c => Math.round(255 * c)).join()})` });
 }
 
-function percent(share, digits = 1) {
-  return `${(100 * share).toFixed(digits)}\u00a0%`;
+function percent(fraction, digits = 1) {
+  return `${(100 * fraction).toFixed(digits)}\u00a0%`;
 }

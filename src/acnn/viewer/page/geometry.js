@@ -1,4 +1,4 @@
-// The camera, rays and normals: the arithmetic behind the 3D view.
+// Camera, rays and normals of the 3D view.
 
 const FIELD_OF_VIEW = (26 * Math.PI) / 180;
 const UP = { x: [0, 1, 0, -1, 0, 0, 0, 0, 1], y: [1, 0, 0, 0, 1, 0, 0, 0, 1], z: [1, 0, 0, 0, 0, -1, 0, 1, 0] };
@@ -52,7 +52,7 @@ function upright([x, y, z], up) {
   return { x: [y, x, z], y: [x, y, z], z: [x, z, y] }[up];
 }
 
-// 3 x 3 matrices, column after column
+// Product of 3 x 3 matrices in column-major order
 function product(a, b) {
   const out = new Float32Array(9);
   for (let c = 0; c < 3; c++)
@@ -60,7 +60,7 @@ function product(a, b) {
   return out;
 }
 
-// Where a ray meets a triangle (Moller and Trumbore 1997): [distance, second weight, third weight], or null.
+// Intersection of a ray and a triangle (Moller and Trumbore 1997): [distance, second weight, third weight], or null.
 function meet(from, along, p, a, b, c) {
   const ux = p[b] - p[a],
     uy = p[b + 1] - p[a + 1],
@@ -87,9 +87,9 @@ function meet(from, along, p, a, b, c) {
   return t > 0 ? [t, v, w] : null;
 }
 
-function vertexNormals(places, faces) {
-  const normals = new Float32Array(places.length),
-    p = places;
+function vertexNormals(positions, faces) {
+  const normals = new Float32Array(positions.length),
+    p = positions;
   for (let k = 0; k < faces.length; k += 3) {
     const a = 3 * faces[k],
       b = 3 * faces[k + 1],
@@ -112,15 +112,15 @@ function vertexNormals(places, faces) {
 
 // A unit sphere of rings and sectors.
 function ball(rings = 12, sectors = 20) {
-  const places = [],
+  const positions = [],
     faces = [];
   for (let i = 0; i <= rings; i++)
     for (let j = 0; j <= sectors; j++) {
       const a = (Math.PI * i) / rings,
         b = (2 * Math.PI * j) / sectors;
-      places.push(Math.sin(a) * Math.cos(b), Math.cos(a), -Math.sin(a) * Math.sin(b));
+      positions.push(Math.sin(a) * Math.cos(b), Math.cos(a), -Math.sin(a) * Math.sin(b));
       const k = i * (sectors + 1) + j;
       if (i < rings && j < sectors) faces.push(k, k + sectors + 1, k + 1, k + 1, k + sectors + 1, k + sectors + 2);
     }
-  return [new Float32Array(places), faces];
+  return [new Float32Array(positions), faces];
 }

@@ -1,4 +1,4 @@
-// The page of a match: A and what it is matched to, their colours, and the point that was clicked.
+// Page of a match: A and the shape it is matched to, their colours, and the picked point.
 
 const state = { quantity: "match", vertex: -1, targetVertex: -1 };
 const [a, b] = [data.a, data.b].map(given => {
@@ -7,12 +7,12 @@ const [a, b] = [data.a, data.b].map(given => {
 });
 const matched = unpack(data.matched),
   confidence = values(data.confidence),
-  targetConfidence = carried(confidence, matched, b),
+  targetConfidence = transferred(confidence, matched, b),
   targetColors = unpack(data.b.colors);
 const REACHED = !targetConfidence.some(Number.isNaN);
 const SHOWN = 40;
 const HEADINGS = {
-  good: "Before you trust this match",
+  good: "Notes on this match",
   doubtful: "This match is doubtful",
   failed: "This match has failed",
 };
@@ -42,16 +42,16 @@ function colors(shape) {
 function pick(owner, vertex) {
   state.vertex = owner === "a" ? vertex : -1;
   state.targetVertex = owner === "b" ? vertex : -1;
-  tell();
+  describePick();
   redraw();
 }
 
-// A vertex as it is numbered in the shape's file
+// Index of a vertex in the file of its shape
 function number(shape, vertex) {
   return shape.numbers ? shape.numbers[vertex] : vertex;
 }
 
-function tell() {
+function describePick() {
   const out = by("picked");
   out.replaceChildren();
   if (state.vertex >= 0) {
@@ -61,11 +61,11 @@ function tell() {
   } else if (state.targetVertex >= 0) {
     const found = arriving(matched, state.targetVertex).map(v => number(a, v));
     const some = found.slice(0, 8).join(", ") + (found.length > 8 ? ", …" : "");
-    const which = { 0: "no vertex of A goes there.", 1: `vertex ${some} of A goes there.` };
+    const which = { 0: "no vertex of A is matched to it.", 1: `vertex ${some} of A is matched to it.` };
     out.append(
       dot(CHOSEN),
       `Vertex ${number(b, state.targetVertex)} of ${b.name}: `,
-      which[found.length] || `${found.length} vertices of A go there: ${some}.`,
+      which[found.length] || `${found.length} vertices of A are matched to it: ${some}.`,
     );
   }
 }
@@ -77,7 +77,7 @@ function capital(text) {
 function refresh() {
   const heat = state.quantity === "confidence";
   by("bar").hidden = !heat;
-  if (heat) showBar(data.stops, ["0 %", "50 %", "100 %"], REACHED ? "confidence" : "confidence; grey: not reached");
+  if (heat) showBar(data.stops, ["0 %", "50 %", "100 %"], REACHED ? "confidence" : "confidence; grey: no match");
   repaint();
 }
 
@@ -98,8 +98,8 @@ function fillPage() {
   }
   by("facts").append(...data.facts.map(fact => card(fact.name, fact.value, fact.note)));
   by("footer").textContent =
-    `Vertices are counted from 0, in the order of the shapes’ files. Written by acnn ${data.version}. The page holds the shapes ` +
-    "themselves: mind the licence of the data before passing it on.";
+    `Vertex indices are 0-based, in file order. Written by acnn ${data.version}. The page contains the shapes: ` +
+    "check the data licence before sharing.";
   by("quantity").addEventListener("change", event => {
     state.quantity = event.target.value;
     refresh();

@@ -1,7 +1,7 @@
-// Shaded meshes with a colour for every vertex, drawn with WebGL 2 into several parts of one canvas from one camera.
+// Shaded meshes with vertex colours, drawn with WebGL 2 into several cells of one canvas with one camera.
 
 const VERTEX_SHADER = `#version 300 es
-layout(location = 0) in vec3 place;
+layout(location = 0) in vec3 position;
 layout(location = 1) in vec3 normal;
 layout(location = 2) in vec3 color;
 uniform mat4 projection;
@@ -9,25 +9,25 @@ uniform mat3 turn;
 uniform vec3 offset;
 uniform float size;
 uniform vec3 middle;
-out vec3 seenNormal, seenPlace, ownColor;
+out vec3 seenNormal, seenPosition, ownColor;
 void main() {
-  vec3 seen = turn * (place * size + middle) + offset;
+  vec3 seen = turn * (position * size + middle) + offset;
   seenNormal = turn * normal;
-  seenPlace = seen;
+  seenPosition = seen;
   ownColor = color;
   gl_Position = projection * vec4(seen, 1.0);
 }`;
 
-// Light falls from the viewer's upper left, softly from the right, and from above; colours are mixed as amounts of light.
+// Light falls from the viewer's upper left, softly from the right, and from above; colours are blended in linear RGB.
 const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
-in vec3 seenNormal, seenPlace, ownColor;
+in vec3 seenNormal, seenPosition, ownColor;
 uniform vec4 paint;
 uniform float painted, twoSided;
 out vec4 result;
 void main() {
   vec3 n = normalize(seenNormal);
-  vec3 eye = normalize(-seenPlace);
+  vec3 eye = normalize(-seenPosition);
   bool inside = twoSided > 0.5 ? dot(n, eye) < 0.0 : !gl_FrontFacing;
   if (inside) n = -n;
   vec3 albedo = pow(mix(ownColor, paint.rgb, painted), vec3(2.2));
@@ -52,7 +52,7 @@ class MeshView {
     this.start();
   }
 
-  // Compile and upload; called again where the graphics card lost everything.
+  // Compile and upload; called again after a lost WebGL context.
   start() {
     const gl = this.gl;
     const program = gl.createProgram();
@@ -79,14 +79,14 @@ class MeshView {
     for (const mesh of this.meshes) this.upload(mesh);
   }
 
-  // places: Float32Array (n * 3) around the origin; faces: array of vertex numbers (m * 3)
-  add(places, faces, twoSided = false) {
+  // positions: Float32Array (n * 3) around the origin; faces: array of vertex indices (m * 3)
+  add(positions, faces, twoSided = false) {
     const mesh = {
-      places,
+      positions,
       faces,
       twoSided,
-      normals: vertexNormals(places, faces),
-      colors: new Uint8Array(places.length).fill(200),
+      normals: vertexNormals(positions, faces),
+      colors: new Uint8Array(positions.length).fill(200),
     };
     this.meshes.push(mesh);
     if (this.at) this.upload(mesh);
@@ -105,7 +105,7 @@ class MeshView {
       gl.vertexAttribPointer(slot, 3, type, normalised, 0, 0);
       return buffer;
     };
-    fill(0, mesh.places, gl.FLOAT, false);
+    fill(0, mesh.positions, gl.FLOAT, false);
     fill(1, mesh.normals, gl.FLOAT, false);
     mesh.colorBuffer = fill(2, mesh.colors, gl.UNSIGNED_BYTE, true);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
@@ -119,7 +119,7 @@ class MeshView {
     this.gl.bufferData(this.gl.ARRAY_BUFFER, colors, this.gl.STATIC_DRAW);
   }
 
-  // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, up, zoom, markers: [{place, color}]}]
+  // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, up, zoom, markers: [{position, color}]}]
   draw(cells, camera) {
     const gl = this.gl,
       scale = Math.min(window.devicePixelRatio || 1, 2);
@@ -145,17 +145,17 @@ class MeshView {
       gl.uniform3fv(this.at.offset, view.offset);
       this.drawMesh(cell.mesh, 1, [0, 0, 0]);
       for (const marker of cell.markers || []) {
-        // Faintly through the surface; where it is seen, with a white rim.
+        // Faint behind the surface; with a white rim where visible.
         const size = (marker.size || 1) * view.pixel(h) * 6;
         gl.enable(gl.BLEND);
         gl.disable(gl.DEPTH_TEST);
-        this.drawMesh(this.ball, size, marker.place, [...marker.color, 0.45]);
+        this.drawMesh(this.ball, size, marker.position, [...marker.color, 0.45]);
         gl.disable(gl.BLEND);
         gl.enable(gl.DEPTH_TEST);
         gl.depthMask(false);
-        this.drawMesh(this.ball, size * 1.35, marker.place, [1, 1, 1, 1]);
+        this.drawMesh(this.ball, size * 1.35, marker.position, [1, 1, 1, 1]);
         gl.depthMask(true);
-        this.drawMesh(this.ball, size, marker.place, [...marker.color, 1]);
+        this.drawMesh(this.ball, size, marker.position, [...marker.color, 1]);
       }
     }
   }
@@ -171,18 +171,18 @@ class MeshView {
     gl.drawElements(gl.TRIANGLES, mesh.faces.length, gl.UNSIGNED_INT, 0);
   }
 
-  // The vertex seen at (x, y) CSS pixels within a cell, or -1.
+  // The visible vertex at (x, y) CSS pixels within a cell, or -1.
   pick(cell, camera, x, y) {
     const { width, height } = cell.rect,
       view = frame(camera, width / height),
       turn = rotation(camera, cell.up);
     const slope = Math.tan(FIELD_OF_VIEW / 2);
     const ray = [(((2 * x) / width - 1) * slope * width) / height, (1 - (2 * y) / height) * slope, -1];
-    // the ray in the mesh's coordinates: the transpose turns back
+    // the ray in coordinates of the mesh: the transpose is the inverse rotation
     const back = v => [0, 1, 2].map(i => turn[3 * i] * v[0] + turn[3 * i + 1] * v[1] + turn[3 * i + 2] * v[2]);
     const from = back(view.offset.map(c => -c)),
       along = back(ray);
-    const p = cell.mesh.places,
+    const p = cell.mesh.positions,
       f = cell.mesh.faces;
     let best = Infinity,
       found = -1;

@@ -1,4 +1,4 @@
-// The page joined together: controls, captions, and what happens when something is chosen.
+// Report page: controls, captions and event handlers.
 
 function choose(index) {
   state.shape = (index + shapes.length) % shapes.length;
@@ -12,23 +12,23 @@ function refresh() {
     figures = shape.figures[state.map] || shape.figures.network;
   by("shape-caption").replaceChildren(
     element("b", {}, shape.name),
-    ` ${shape.cloud ? "(cloud) " : ""}${state.map}: ${percent(figures.exact)} exact, error ${figures.mean_error_x100.toFixed(2)}`,
+    ` ${shape.cloud ? "(point cloud) " : ""}${state.map}: ${percent(figures.exact)} exact, error ${figures.mean_error_x100.toFixed(2)}`,
   );
   buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === state.shape)));
   for (const row of by("table").tBodies[0].rows)
     row.classList.toggle("chosen", Number(row.dataset.shape) === state.shape);
   by("bar").hidden = !isHeat();
   by("bar-range").hidden = state.quantity !== "error";
-  by("legend").textContent = { match: "Equal colours are matched points", plain: "" }[state.quantity] || "";
-  if (shape.missing && state.quantity === "match") by("legend").textContent += "; pale: missing from the part";
+  by("legend").textContent = { match: "Matched points have the same colour", plain: "" }[state.quantity] || "";
+  if (shape.missing && state.quantity === "match") by("legend").textContent += "; pale: missing from the partial shape";
   if (isHeat()) {
     const error = state.quantity === "error";
     const tick = s => (error ? Number((s * state.range).toPrecision(2)).toString() + (s === 1 ? "+" : "") : percent(s, 0));
-    const name = error ? `error / ${data.length}` : "confidence of the network";
+    const name = error ? `error / ${data.length}` : "network confidence";
     showBar(data.scales[state.quantity], [0, 0.5, 1].map(tick), name);
   }
   drawAllCurves();
-  tell();
+  describePick();
   repaint();
 }
 

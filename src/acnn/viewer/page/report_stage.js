@@ -1,4 +1,4 @@
-// The report's 3D stage: the reference, the chosen shape, all shapes small below, and the point that was clicked.
+// 3D stage of the report: the reference, the chosen shape, thumbnails of all shapes, and the picked point.
 
 const buttons = [];
 
@@ -32,12 +32,12 @@ function reportCells() {
 function pick(owner, vertex) {
   state.vertex = owner === "shape" ? vertex : -1;
   state.referenceVertex = owner === "reference" ? vertex : -1;
-  tell();
+  describePick();
   redraw();
 }
 
-// What the chosen point says
-function tell() {
+// Text about the picked point
+function describePick() {
   const shape = shapes[state.shape],
     map = shape[state.map],
     out = by("picked");
@@ -50,15 +50,15 @@ function tell() {
     out.append(dot(CHOSEN), `Vertex ${v} of ${shape.name} → reference vertex ${match} (${state.map})`);
     if (known(truth, reference.count))
       out.append(
-        truth === match ? ", which is right" : ". ",
+        truth === match ? ", which is correct" : ". ",
         truth === match ? "" : dot(TRUE),
-        truth === match ? "" : `True: ${truth}`,
+        truth === match ? "" : `Ground truth: ${truth}`,
       );
     if (!Number.isNaN(error)) out.append(`. Error ${error.toFixed(4)} ${data.length}`);
-    out.append(`. Confidence of the network ${percent(shape.confidence[v], 0)}.`);
+    out.append(`. Network confidence ${percent(shape.confidence[v], 0)}.`);
   } else if (state.referenceVertex >= 0) {
     const count = arriving(map, state.referenceVertex).length;
-    const gone = shape.missing && shape.missing[state.referenceVertex] ? " It lies where the part has nothing." : "";
+    const gone = shape.missing && shape.missing[state.referenceVertex] ? " It lies in a region missing from the partial shape." : "";
     out.append(
       dot(CHOSEN),
       `Reference vertex ${state.referenceVertex}: ${count === 1 ? "1 vertex" : `${count} vertices`} of ${shape.name} matched to it (${state.map}).${gone}`,

@@ -1,4 +1,4 @@
-// The report's data: what is chosen, the reference, the shapes, and the colours of their vertices.
+// Data of the report: state, reference, shapes, and the colours of their vertices.
 
 const MAPS = data.figures.refined ? ["network", "refined"] : ["network"];
 const RANGES = [0.01, 0.02, 0.05, 0.1, 0.2, 0.3];
@@ -14,13 +14,13 @@ const shapes = data.shapes.map(given => {
 });
 const extent = shape => Math.hypot(...shape.half);
 for (const shape of shapes) {
-  // a shape in quite another unit is drawn at the reference's size
+  // a shape in very different units is drawn at the size of the reference
   const ratio = extent(shape) / extent(reference);
   if (ratio > 3 || ratio < 1 / 6) rescale(shape, 1 / ratio);
 }
 
 function rescale(shape, factor) {
-  for (let i = 0; i < shape.places.length; i++) shape.places[i] *= factor;
+  for (let i = 0; i < shape.positions.length; i++) shape.positions[i] *= factor;
   shape.half = shape.half.map(h => h * factor);
 }
 
@@ -41,11 +41,11 @@ function shapeColors(shape) {
   return isHeat() ? heatColors(shown(shape)) : plainColors(shape.count);
 }
 
-// The reference beside a shape: its own colours, or the shape's numbers at the places where they belong.
+// Colours of the reference beside a shape: its own, or the values of the shape at the matched vertices.
 function referenceColors(shape) {
   if (state.quantity === "plain") return plainColors(reference.count);
-  const places = state.quantity === "error" ? shape.truth : shape[state.map];
-  const colors = isHeat() ? heatColors(carried(shown(shape), places, reference)) : Uint8Array.from(reference.colors);
+  const targets = state.quantity === "error" ? shape.truth : shape[state.map];
+  const colors = isHeat() ? heatColors(transferred(shown(shape), targets, reference)) : Uint8Array.from(reference.colors);
   if (shape.missing)
     for (let v = 0; v < reference.count; v++) if (shape.missing[v]) colors.set(FADED, 3 * v);
   return colors;

@@ -1,4 +1,4 @@
-// The 3D stage of a page: one canvas behind its cells, one camera for all shapes, and what pointers and keys do.
+// 3D stage of a page: one canvas behind its cells, one camera for all shapes, pointer and key handlers.
 
 const canvas = by("canvas");
 const camera = { half: [1, 1, 1] };
@@ -11,7 +11,7 @@ let view = null,
 //   cells(): of `cellOf`, the first is a large one; those that can be picked have an `owner`
 //   colors(shape): (n * 3) bytes
 //   pick(owner, vertex): a vertex was clicked; -1 is none
-//   keys: {key: action} besides the stage's own
+//   keys: {key: action} in addition to those of the stage
 // }
 function startStage(page) {
   stage = page;
@@ -22,7 +22,7 @@ function startStage(page) {
     by("fallback").hidden = false;
     return;
   }
-  for (const shape of stage.shapes) shape.mesh = view.add(shape.places, shape.faces, Boolean(shape.cloud));
+  for (const shape of stage.shapes) shape.mesh = view.add(shape.positions, shape.faces, Boolean(shape.cloud));
   canvas.addEventListener("webglcontextlost", event => event.preventDefault());
   canvas.addEventListener("webglcontextrestored", () => {
     view.start();
@@ -34,7 +34,7 @@ function startStage(page) {
   resetCamera();
 }
 
-// A shape drawn where an element of the page is; bottom: pixels left free there
+// A cell that draws a shape over an element of the page; bottom: free pixels at its lower edge
 function cellOf(node, shape, more = {}, bottom = 0) {
   const box = canvas.getBoundingClientRect(),
     r = node.getBoundingClientRect();
@@ -43,7 +43,7 @@ function cellOf(node, shape, more = {}, bottom = 0) {
 }
 
 function marker(shape, vertex, color, size = 1) {
-  return { place: Array.from(shape.places.subarray(3 * vertex, 3 * vertex + 3)), color, size };
+  return { position: Array.from(shape.positions.subarray(3 * vertex, 3 * vertex + 3)), color, size };
 }
 
 function redraw() {

@@ -4,7 +4,7 @@ function fillPage(choose) {
   const { network, refined } = data.figures;
   by("title").textContent = data.title;
   by("subtitle").textContent =
-    `${data.summary} Errors are geodesic distances over the reference’s ${data.length}.`;
+    `${data.summary} Errors are geodesic distances divided by the ${data.length} of the reference.`;
   fillCards(network, refined);
   fillPublished(network, refined);
   fillTable(choose);
@@ -16,8 +16,7 @@ function fillPage(choose) {
   else by("log-figure").hidden = true;
   by("config").textContent = data.config;
   by("footer").textContent =
-    `Written by acnn ${data.version}. The page holds the shapes themselves: ` +
-    "mind the licence of the data before passing it on.";
+    `Written by acnn ${data.version}. The page contains the shapes: check the data licence before sharing.`;
 }
 
 function fillCards(network, refined) {
@@ -45,11 +44,11 @@ function fillPublished(network, refined) {
   drawRanking(by("published"), rows, given.exact, given.exact ? " %" : "");
   const caution = given.comparable
     ? "Compare only where data and split are the same."
-    : `This run is on “${data.dataset}”: the figures are for orientation, not a comparison.`;
+    : `This run is on “${data.dataset}”: the figures are for orientation only.`;
   by("published-caption").textContent = `Published: ${given.quantity}. ${given.data}. ${caution}`;
-  const sentences = ["Share of points whose match is at most so far from the truth."];
-  if (given.exact) sentences.push("Dots on the axis: published shares of exact matches.");
-  if (data.curves["network symmetric"]) sentences.push("Dashed: the mirrored point counts as right as well.");
+  const sentences = ["Percentage of points whose match lies within this distance of the ground truth."];
+  if (given.exact) sentences.push("Dots on the axis: published percentages of exact matches.");
+  if (data.curves["network symmetric"]) sentences.push("Dashed: the mirrored point also counts as correct.");
   by("curves-caption").textContent = sentences.join(" ");
 }
 
@@ -64,7 +63,7 @@ function fillTable(choose) {
   const head = element("tr", {}, ...titles.map(text => element("th", { scope: "col" }, text)));
   const body = element("tbody");
   shapes.forEach((shape, i) => {
-    const made = row(shape.name + (shape.missing ? " (part)" : ""), shape.figures, String(shape.count));
+    const made = row(shape.name + (shape.missing ? " (partial)" : ""), shape.figures, String(shape.count));
     made.dataset.shape = i;
     made.tabIndex = 0;
     made.title = "Show this shape";

@@ -1,7 +1,7 @@
-"""Draws the pictures of the documentation: `python docs/make_pictures.py [--run demo/run] [NAME ...]`.
+"""Renders the images of the documentation: `python docs/make_images.py [--run demo/run] [NAME ...]`.
 
 All show the built-in humans. `soft_match` and `filters` show a trained network: the one that `acnn demo` left in
-`demo/run`, where --run does not name another. `matches.png` is the demo's own picture, made smaller.
+`demo/run`, where --run does not name another. `matches.png` is an image of the demo, reduced in size.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from acnn.surface import principal_frames, surface_of
 from acnn.viewer import grid, render, save_png, value_colors
 from acnn.viewer.figures import draw_kernels
 
-OUT = Path(__file__).parent / "pictures"
+OUT = Path(__file__).parent / "images"
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 PLAIN, LARGER, SMALLER = (0.83, 0.84, 0.86), (0.80, 0.18, 0.12), (0.12, 0.30, 0.72)
 UNSEEN = 136
-"""A person that the demo does not learn from."""
+"""A subject that the demo is not trained on."""
 
 
 def main() -> None:
-    """Draw the pictures that are named, or all."""
+    """Render the images named on the command line, or all."""
     drawers: dict[str, Callable[[Path], Any]] = {
         "kernels_human": kernels_human,
         "kernels_cylinder": kernels_cylinder,
@@ -37,9 +37,9 @@ def main() -> None:
         "filters": filters,
         "functional_maps": functional_maps,
     }
-    parser = argparse.ArgumentParser(description="Draw the pictures of the documentation.")
+    parser = argparse.ArgumentParser(description="Render the images of the documentation.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(drawers))
-    parser.add_argument("--run", type=Path, default=Path("demo/run"))
+    parser.add_argument("--run", type=Path, default=Path("demo/run"), help="Run folder of a trained network.")
     asked = parser.parse_args()
     for name in asked.names or drawers:
         target = save_png(drawers[name](asked.run), OUT / f"{name}.png")
@@ -56,7 +56,7 @@ def kernels_human(_: Path) -> Any:
 
 
 def kernels_cylinder(_: Path) -> Any:
-    """Kernels on a pipe, where directions are known."""
+    """Kernels on a cylinder, where directions are known."""
     from analytic import cylinder
 
     pipe = finer(cylinder(60, 90))
@@ -86,7 +86,7 @@ def directions(_: Path) -> Any:
 
 
 def soft_match(run_folder: Path) -> Any:
-    """Where a vertex is, and what the network thinks of it on the reference: one that is sure, others less so."""
+    """A vertex and its probability on the reference, for three levels of confidence."""
     from acnn.methods.run import open_run
     from acnn.runs.match import match_shape
     from acnn.viewer.figure_parts import refined_mesh
@@ -99,8 +99,8 @@ def soft_match(run_folder: Path) -> Any:
     order = front[np.argsort(-soft.confidence[front])]
     rows: list[list[Any]] = [[], []]
     labels: list[list[str]] = [[], []]
-    for share in (0.02, 0.6, 0.97):
-        vertex = int(order[int(share * len(order))])
+    for quantile in (0.02, 0.6, 0.97):
+        vertex = int(order[int(quantile * len(order))])
         spot = np.exp(-((np.linalg.norm(mesh.vertices - mesh.vertices[vertex], axis=1) / 0.03) ** 2))
         spread = spread_on_reference(soft, vertex)
         for row, shape, values in ((0, mesh, spot), (1, run.reference, spread)):
@@ -120,7 +120,7 @@ def filters(run_folder: Path) -> Any:
 
 
 def functional_maps(_: Path) -> Any:
-    """Matrices of true maps between two people: of a whole shape, and of a part."""
+    """Matrices of true maps between two humans: of a full shape, and of a partial shape."""
     from acnn.correspondence import basis_of
     from acnn.correspondence.functional_map import functional_map_from_point_map
     from acnn.datasets.parts import cut_part
@@ -129,27 +129,27 @@ def functional_maps(_: Path) -> Any:
     other = builtin_human(0, 5)
     part, kept = cut_part(other, "cuts", 0.5, seed=1)
     size, pixels = 50, 7
-    pictures = []
+    images = []
     for mesh, truth in ((other, np.arange(len(other.vertices))), (part, kept)):
         surface = surface_of(mesh, surface_of(other).unit)
         there, here = basis_of(full, size), basis_of(surface, size)
         entries = functional_map_from_point_map(here, there, truth, size)
         most = float(np.abs(entries).max())
         square = np.rint(255 * value_colors(entries, "diverging", -most, most)[..., :3]).astype(np.uint8)
-        pictures.append(square.repeat(pixels, axis=0).repeat(pixels, axis=1))
-    return grid([pictures], [["a whole shape", "half of it cut away"]], gap=16, text=18)
+        images.append(square.repeat(pixels, axis=0).repeat(pixels, axis=1))
+    return grid([images], [["full shape", "half of the area missing"]], gap=16, text=18)
 
 
 def finer(mesh: Mesh) -> Mesh:
-    """Each triangle in four, so that thin kernels are drawn smoothly."""
+    """Split each triangle into four, so that narrow kernels are rendered smoothly."""
     from analytic import subdivided
 
     return subdivided(mesh)
 
 
-def tinted(share: Any) -> Any:
+def tinted(fraction: Any) -> Any:
     """Colours from plain grey (0) to red (1)."""
-    weight = np.clip(np.asarray(share), 0.0, 1.0)[:, None] ** 0.7
+    weight = np.clip(np.asarray(fraction), 0.0, 1.0)[:, None] ** 0.7
     return (1 - weight) * np.array(PLAIN) + weight * np.array(LARGER)
 
 

@@ -1,0 +1,151 @@
+"""First result of the demo: two built-in humans matched by the pretrained model, with a texture transferred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.correspondence.texture import sampled
+from acnn.datasets.builtin import builtin_human
+from acnn.datasets.open import humans_dataset
+from acnn.errors import InputError
+from acnn.files import make_folder
+from acnn.progress import Progress, begin_stage
+from acnn.runs.match import HUMANS
+from acnn.runs.match_files import match_files
+from acnn.runs.transfer import transfer_files
+from acnn.shapes.load import load
+from acnn.shapes.mesh import Mesh, Shape, Texture
+from acnn.shapes.save import save
+from acnn.viewer.figure_parts import refined_mesh
+from acnn.viewer.images import Image, grid, render, save_png
+from acnn.viewer.match_page import FileMatch, write_match_page
+
+A, B = "human_16_05_remeshed", "human_18_02"
+"""Humans of the test split in different poses; A is remeshed, so the triangulations differ."""
+
+HEIGHT, MARGIN, SQUARES = 1024, 8, 26
+"""Height of the texture and margin of its two views in pixels, and squares along the height of the body."""
+
+Show = Callable[[FileMatch, Mesh, Path], Any]
+"""Writes pages and images of a match, and of A with the texture of B, into a folder."""
+
+
+def first_match(folder: Path, show: Show, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Match two built-in humans with the pretrained model, transfer a texture from one to the other, and show both.
+
+    Parameters
+    ----------
+    folder : Path
+        Output folder: both shapes (B with a texture), the files of `match_files`, A with the texture
+        (`a_textured.glb`), and the files that `show` writes.
+    show : Show
+        Called with the match, A with the texture, and the folder.
+    progress : Progress or None
+        Called with (done, total); the stages are those of `match`.
+
+    Returns
+    -------
+    dict[str, Any]
+        The facts of `match_files`, and `textured`, the file of A with the texture.
+    """
+    begin_stage(progress, "two humans")
+    humans = humans_dataset(copies=1)
+    a, b = folder / f"{A}.ply", folder / f"{B}.obj"
+    make_folder(a)
+    save(humans.named(A).read().shape, a)
+    save(with_texture(humans.named(B).read().shape), b)
+    matches: list[FileMatch] = []
+    facts = match_files(a, b, HUMANS, folder, barycentric=True, progress=progress, keep=matches.append)
+    begin_stage(progress, "texture")
+    textured = folder / "a_textured.glb"
+    transfer_files(folder, b, a, textured, "texture")
+    painted = load(textured)
+    assert isinstance(painted, Mesh)
+    show(matches[0], painted, folder)
+    return facts | {"textured": str(textured)}
+
+
+def show_first_match(match: FileMatch, textured: Mesh, folder: Path) -> Path:
+    """Write the page of a match (`match.html`) and an image of B's texture on both shapes (`texture.png`).
+
+    Parameters
+    ----------
+    match : FileMatch
+        Match of A to B, a mesh with a texture.
+    textured : Mesh
+        A with the texture of B.
+    folder : Path
+        Output folder.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    assert isinstance(match.target, Mesh)
+    labels = ["B with its texture", "A with the texture of B"]
+    save_png(grid([[_render_textured(match.target), _render_textured(textured)]], [labels]), folder / "texture.png")
+    return write_match_page(match, folder / "match.html")
+
+
+def with_texture(human: Shape) -> Mesh:
+    """Give a built-in human a checkerboard texture: front and back views of the body in its rest pose.
+
+    Parameters
+    ----------
+    human : Shape
+        A built-in human in the original triangulation.
+
+    Returns
+    -------
+    Mesh
+        The same mesh with texture coordinates and an image.
+
+    Raises
+    ------
+    InputError
+        If the shape has other faces.
+    """
+    upright = builtin_human()
+    if not isinstance(human, Mesh) or not np.array_equal(upright.faces, human.faces):
+        raise InputError("This texture fits only built-in humans in their original triangulation.")
+    low, size = upright.vertices.min(axis=0), np.ptp(upright.vertices, axis=0)
+    scale = (HEIGHT - 2 * MARGIN) / size[1]  # pixels per unit of length
+    half = round(scale * size[0]) + 2 * MARGIN
+    x, y = ((upright.vertices - low)[:, :2] * scale + MARGIN).T
+    views = [np.column_stack([u / (2 * half), y / HEIGHT]) for u in (x, 2 * half - x)]
+    corners = upright.vertices[upright.faces]
+    behind = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])[:, 2] < 0
+    texture = Texture(
+        np.concatenate(views), (upright.faces + len(x) * behind[:, None]).astype(np.int32), _chequered(half)
+    )
+    return replace(human, texture=texture)
+
+
+def _chequered(half: int) -> NDArray[np.uint8]:
+    """(HEIGHT, 2 half, 3) checkerboard whose colours vary with height and side, warm in front and cold at the back."""
+    row, column = np.mgrid[:HEIGHT, : 2 * half]
+    edge = HEIGHT / SQUARES
+    across = np.where(column < half, column, 2 * half - 1 - column)  # the same side of the body in both views
+    dark = ((across - half / 2) // edge + row // edge) % 2 == 1
+    up, side = 1.0 - row / HEIGHT, across / half
+    front = np.stack([0.95 - 0.25 * up, 0.25 + 0.6 * up, 0.15 + 0.35 * side], axis=-1)
+    back = np.stack([0.15 + 0.35 * side, 0.25 + 0.5 * up, 0.95 - 0.35 * up], axis=-1)
+    color = np.where((column < half)[..., None], front, back)
+    return np.rint(255 * np.where(dark[..., None], 0.55 * color, 0.45 + 0.55 * color)).astype(np.uint8)
+
+
+def _render_textured(mesh: Mesh) -> Image:
+    """Render a mesh with its texture, sampled at the vertices of a subdivided mesh."""
+    texture = mesh.texture
+    assert texture is not None
+    assert texture.image is not None
+    corners = Mesh(mesh.vertices[mesh.faces].reshape(-1, 3), np.arange(3 * len(mesh.faces)).reshape(-1, 3))
+    fine, uv = refined_mesh(corners, texture.uv[texture.uv_faces].reshape(-1, 2), 3)
+    return render(fine, colors=sampled(texture.image, uv)[:, :3] / 255.0)
