@@ -55,7 +55,7 @@ def piece(mesh, wanted):
 
 def test_a_part_that_is_the_whole_is_matched_as_a_whole(demo, person):
     found = match_shape(person, demo[2], cache=False)
-    assert found.facts["chosen_because"].startswith("the query has no border")
+    assert found.facts["chosen_because"].startswith("the query has no boundary")
 
 
 def test_several_pieces_a_cut_limb_and_a_sliver_give_a_result_that_says_what_was_done(demo, person):

@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from acnn.correspondence.point_maps import edge_distortions
-from acnn.correspondence.refine import has_more_border
+from acnn.correspondence.refine import has_longer_boundary
 from acnn.shapes.topology import edges_with_faces
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -213,7 +213,7 @@ def judge_map(
 
     verdict: Verdict = "failed" if wrong else "doubtful" if doubt else "good"
     advice = () if verdict == "good" else tuple(untried)
-    if not wrong and (doubt or crowded > CROWDED) and has_more_border(reference, query):
+    if not wrong and (doubt or crowded > CROWDED) and has_longer_boundary(reference, query):
         verdict, advice = "doubtful", (f"{b} looks like a part of {a}: match {b} to {a}.",)
     return Judgement(verdict, (*wrong, *doubt), advice, weak, crowded, jumps, upright, reach)
 

@@ -119,7 +119,7 @@ class PairMatch:
         return self.judgement.verdict
 
     @cached_property
-    def places(self) -> BarycentricPoints:
+    def points(self) -> BarycentricPoints:
         """The map between vertices: for each vertex of A a point of a triangle of B (`barycentric_map`).
 
         Raises
@@ -188,7 +188,7 @@ def match_shape(
     confidence = map_confidence(matched, surface, reference)
     advice = ["Use a network that was trained on shapes like this one (acnn train)."]
     judged = judge_map(matched, surface, reference, confidence, names=("A", "the reference"), untried=advice)
-    return ShapeMatch(shape, surface, soft, matched, confidence, refined.facts, judged)
+    return ShapeMatch(shape, surface, soft, matched, confidence, refined.report.as_dict(), judged)
 
 
 @check_arguments
@@ -323,7 +323,7 @@ def _through(
         "model": run.name,
         "network_confidence": {"a": float(certain.mean()), "b": float(sure.mean())},
         "distortion": float(vertex_distortions(matched, first.surface, second.surface).mean()),
-        "refinement": refined.facts,
+        "refinement": refined.report.as_dict(),
     }
     return _Found(first.surface, second.surface, matched, (whole[matched], whole), facts, start)
 
@@ -332,12 +332,13 @@ def _by_descriptors(
     a: Surface, b: Surface, method: RefineMethod, why: str, facts: dict[str, Any], progress: Progress | None
 ) -> _Found:
     found = match_by_descriptors(a, b, method, progress=begin_stage(progress, "descriptors"))
+    report = found.report
     facts = facts | {
         "route": "descriptors",
         "why": why,
         "model": None,
         "distortion": 1.0 - float(found.confidence.mean()),
-        "refinement": {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts},
+        "refinement": {"why": f"from {report.start}; {report.chosen_because}", **report.as_dict()},
     }
     return _Found(a, b, found.query_to_reference, None, facts)
 

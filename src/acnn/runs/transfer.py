@@ -29,18 +29,18 @@ class _Pair:
     b: Shape
     map: FileMap
 
-    def places(self) -> BarycentricPoints:
+    def points(self) -> BarycentricPoints:
         """Matches on the triangles of B; a vertex of A without one takes that of the nearest with one."""
         assert isinstance(self.b, Mesh)
-        places = self.map.places or BarycentricPoints.at_vertices(self.b.faces, np.maximum(self.map.vertices, 0))
+        points = self.map.points or BarycentricPoints.at_vertices(self.b.faces, np.maximum(self.map.vertices, 0))
         missing = self.map.vertices < 0
         if missing.any():
             from scipy.spatial import cKDTree
 
             known = np.flatnonzero(~missing)
             nearest = known[cKDTree(self.a.vertices[known]).query(self.a.vertices[missing])[1]]
-            places.faces[missing], places.weights[missing] = places.faces[nearest], places.weights[nearest]
-        return places
+            points.faces[missing], points.weights[missing] = points.faces[nearest], points.weights[nearest]
+        return points
 
 
 def transfer_files(
@@ -152,13 +152,13 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
     if what == "colors":
         from acnn.correspondence.texture import colors_at
 
-        colors = colors_at(pair.b, pair.places())
+        colors = colors_at(pair.b, pair.points())
         colors[pair.map.vertices < 0] = GREY
         return _without_texture(replace(pair.a, colors=colors)), {}
     if what == "shape":
         from acnn.correspondence.transfer import check_moved_faces, transfer_shape
 
-        moved = transfer_shape(pair.a, pair.b, pair.places())
+        moved = transfer_shape(pair.a, pair.b, pair.points())
         return replace(pair.b, vertices=moved, source=None), check_moved_faces(pair.a, pair.b, moved).as_dict()
     if not isinstance(pair.a, Mesh):
         raise InputError(f"{a}: a point cloud cannot wear a texture. Carry the colours instead, with --colors.")
@@ -166,7 +166,7 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
 
     if pair.b.texture is None:
         raise InputError(f"{b}: has no texture coordinates. Use an OBJ, PLY or GLB with them, or --colors.")
-    texture, crossing = transfer_texture(pair.a, pair.b, pair.places())
+    texture, crossing = transfer_texture(pair.a, pair.b, pair.points())
     return replace(pair.a, texture=texture, colors=None), {"seam_faces": crossing}
 
 
@@ -182,8 +182,8 @@ def _labels(pair: _Pair, values: NDArray[Any], path: Path) -> NDArray[Any]:
         values = values.astype(np.int64)
     here = values if pair.b.source is None else values[pair.b.source.to_file]
     unmatched = pair.map.vertices < 0
-    if pair.map.places is not None and values.dtype.kind == "f" and isinstance(pair.b, Mesh):
-        carried = pair.places().interpolate(here[pair.b.faces])
+    if pair.map.points is not None and values.dtype.kind == "f" and isinstance(pair.b, Mesh):
+        carried = pair.points().interpolate(here[pair.b.faces])
     else:
         carried = pull_back(here, np.maximum(pair.map.vertices, 0))
     lacking: Any = {"f": np.nan, "i": -1, "U": ""}[values.dtype.kind]
