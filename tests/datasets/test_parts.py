@@ -125,7 +125,7 @@ def test_parts_of_a_dataset_keep_what_is_known() -> None:
     shares = [s.read.missing for s in parts]
     assert 0.2 <= min(shares) < 0.25
     assert 0.55 < max(shares) <= 0.6
-    example, share = pickle.loads(pickle.dumps(first)).read.with_share()
+    example, share = pickle.loads(pickle.dumps(first)).read.with_missing()
     assert share == pytest.approx(first.read.missing, abs=TOLERANCE)
     assert not np.array_equal(example.labels, second.read().labels)
     # of another size: one unit serves all

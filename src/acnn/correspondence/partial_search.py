@@ -326,8 +326,8 @@ def partial_zoomout(
     """
     if soft_map.vertices.shape[0] != len(bases.part) or soft_map.reference_size != len(bases.full):
         raise InputError(
-            f"{soft_map!r} does not belong to a partial shape of {len(bases.part)} and a full shape of {len(bases.full)} "
-            "vertices."
+            f"{soft_map!r} does not belong to a partial shape of {len(bases.part)} and a full shape of "
+            f"{len(bases.full)} vertices."
         )
     if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
         raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
@@ -338,13 +338,13 @@ def partial_zoomout(
     everything = np.arange(len(bases.part), dtype=np.int32), bases.part.mass
     for k in (*sizes[1:], None):
         rows, mass = everything if k is None or samples is None else samples
-        points = (bases.part.first(current.shape[1])[rows] @ current.T).astype(np.float32)
-        embedding = bases.full.first(current.shape[0]).astype(np.float32)
+        part_embedding = (bases.part.first(current.shape[1])[rows] @ current.T).astype(np.float32)
+        full_embedding = bases.full.first(current.shape[0]).astype(np.float32)
         matched, from_start = match_vertices(
-            points, embedding, soft_map.rows(rows), support[rows], full, edges, LIMIT, OUTLIER
+            part_embedding, full_embedding, soft_map.rows(rows), support[rows], full, edges, LIMIT, OUTLIER
         )
         if k is not None:
-            residual = ((points - embedding[matched]) ** 2).sum(axis=1, dtype=float)
+            residual = ((part_embedding - full_embedding[matched]) ** 2).sum(axis=1, dtype=float)
             weights = mass / (1.0 + residual / max(4.0 * float(np.median(residual)), 1e-12))
             if inside is not None:
                 weights *= np.maximum(inside[matched], 1e-3)

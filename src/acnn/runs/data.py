@@ -153,7 +153,7 @@ def make_parts(
             progress(done, len(names))
         assert isinstance(sample.read, PartOf)
         try:
-            example, share = sample.read.with_share()
+            example, share = sample.read.with_missing()
         except InputError as error:
             failures.append(Failure(sample.name, str(error)))
             continue

@@ -173,7 +173,7 @@ def whole_plan(train_shapes: int | None, test_shapes: int, config: RunConfig | N
 
     The people tested on are others than those learned from, in other poses.
     """
-    dataset = humans_dataset(copies=1)
+    dataset = humans_dataset(remeshed=1)
     originals = {s.name: s for s in dataset.samples if "_remeshed" not in s.name}
     copies = {s.name.removesuffix("_remeshed"): s for s in dataset.samples if "_remeshed" in s.name}
     training = spread_over([s for s in originals.values() if s.split == "train"], train_shapes)
@@ -256,7 +256,7 @@ def first_match(folder: Path, show: Show, *, progress: Progress | None = None) -
         The facts of `match_files`, and `textured`, the file of A with the texture.
     """
     begin_stage(progress, "two humans")
-    humans = humans_dataset(copies=1)
+    humans = humans_dataset(remeshed=1)
     a, b = folder / f"{A}.ply", folder / f"{B}.obj"
     make_folder(a)
     save(humans.named(A).read().shape, a)
