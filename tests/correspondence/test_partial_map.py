@@ -137,7 +137,7 @@ def test_nearest_descriptors_are_the_most_probable():
     soft = soft_map_from_descriptors(full[chosen] + 0.01, full)
     np.testing.assert_array_equal(soft.query_to_reference, chosen)
     assert (soft.confidence > 0.9).all()
-    with pytest.raises(InputError, match="do not compare"):
+    with pytest.raises(InputError, match="cannot be compared"):
         soft_map_from_descriptors(full, full[:, :5])
 
 

@@ -158,7 +158,7 @@ def test_truth_pairs_and_mirrored_truth_are_carried_over() -> None:
     np.testing.assert_array_equal(kept[example.pairs[:, 0]], example.pairs[:, 1])
     assert parts.unit == 0.1
     cloud = Dataset("c", mesh, (Sample("a", InMemory(replace(whole, shape=PointCloud(mesh.vertices)))),))
-    with pytest.raises(InputError, match="parts are made of meshes"):
+    with pytest.raises(InputError, match="no faces to cut"):
         parts_of(cloud).samples[0].read()
 
 

@@ -96,7 +96,7 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     if path.is_dir():
         path = path / "map.npz"
     if not path.is_file():
-        raise InputError(f"{path}: no such file. A map is a file that 'acnn match' writes: a_to_b.txt or map.npz.")
+        raise InputError(f"{path}: there is no such file. 'acnn match' writes maps: a_to_b.txt or map.npz.")
     if path.suffix.lower() == ".npz":
         return _from_arrays(path, a, b)
     table = read_table(path, np.int64)
