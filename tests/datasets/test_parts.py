@@ -109,7 +109,7 @@ def test_bad_arguments_and_coarse_meshes_are_told() -> None:
     with pytest.raises(InputError, match="with 20 faces the nearest is"):
         cut_part(sphere(0), missing=0.07)
     humans = humans_dataset()
-    with pytest.raises(InputError, match="smaller share first"):
+    with pytest.raises(InputError, match="smaller fraction first"):
         parts_of(humans, missing=(0.5, 0.2))
     with pytest.raises(InputError, match="0 parts"):
         parts_of(humans, count=0)
