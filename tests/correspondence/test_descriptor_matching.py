@@ -28,17 +28,17 @@ def test_another_person_in_another_triangulation_is_matched(reference):
     assert result.mean_error_x100 < 3
     good = result.errors < 0.05
     assert found.confidence[good].mean() > found.confidence[~good].mean()
-    assert found.facts["distortion"][found.facts["start"]] == min(found.facts["distortion"].values())
+    assert found.report.distortion[found.report.start] == min(found.report.distortion.values())
 
 
 def test_the_refinement_is_the_one_asked_for():
     query, reference = surface_of(permuted(bumpy(2), 1)[0]), surface_of(bumpy(2))
     plain = match_by_descriptors(query, reference, "none")
-    assert (plain.facts["method"], plain.facts["used"]) == ("none", "none")
+    assert (plain.report.method, plain.report.used) == ("none", "none")
     left, right = (basis_of(s, 161) for s in (query, reference))
-    radii, with_wks = STARTS[plain.facts["start"]]
+    radii, with_wks = STARTS[plain.report.start]
     here, there = (_described(s, basis, radii, with_wks) for s, basis in ((query, left), (reference, right)))
     nearest = soft_map_from_descriptors(here, there).query_to_reference
     np.testing.assert_array_equal(plain.query_to_reference, nearest)
-    assert "asked for" in plain.facts["chosen_because"]
-    assert match_by_descriptors(query, reference, "fm").facts["method"] == "fm"
+    assert "asked for" in plain.report.chosen_because
+    assert match_by_descriptors(query, reference, "fm").report.method == "fm"

@@ -79,9 +79,9 @@ def test_gradients_of_the_terms_of_the_part(pair):
     v = random.uniform(-0.2, 1.2, len(full.vertices))
     functions, mapped = random.standard_normal((len(v), 6)), random.standard_normal((10, 6))
     areas, psi = unit.vertex_areas, bases.full.first(10)
-    check_gradient(lambda x: energy.data_term_of_part(x, mapped, psi, functions, areas), v, random)
+    check_gradient(lambda x: energy.data_term_of_region(x, mapped, psi, functions, areas), v, random)
     check_gradient(lambda x: energy.area_term(x, areas, 0.4), v, random)
-    check_gradient(lambda x: energy.border_term(x, unit), v, random)
+    check_gradient(lambda x: energy.boundary_term(x, unit), v, random)
 
 
 def test_terms_have_their_analytic_values(pair):
@@ -95,7 +95,7 @@ def test_terms_have_their_analytic_values(pair):
     # v rises from 0 to 1 across the width: the border is 1 / sqrt(1.3) long and crossed by all of xi
     ramp = (full.vertices[:, 0] - full.vertices[:, 0].min()) / np.ptp(full.vertices[:, 0])
     crossed = energy.WIDTH * np.sqrt(2 * np.pi) * erf(0.5 / (energy.WIDTH * np.sqrt(2)))
-    assert energy.border_term(ramp, unit)[0] == pytest.approx(crossed / np.sqrt(1.3), rel=0.01)
+    assert energy.boundary_term(ramp, unit)[0] == pytest.approx(crossed / np.sqrt(1.3), rel=0.01)
     assert energy.area_term(ramp, unit.vertex_areas, 0.5)[0] == pytest.approx(0.0, abs=1e-6)
     assert energy.area_term(ramp, unit.vertex_areas, 0.8)[0] == pytest.approx(0.09, rel=1e-3)
 

@@ -66,13 +66,13 @@ def test_outliers_are_put_right_and_the_part_is_found(full, upper):
     edge = 100.0 * surface.mean_edge / distances.length
     assert error(start, truth, full) > 15.0
     assert error(found.part_to_full, truth, full) < 0.25 * edge
-    assert found.facts["used"] == "pfm"
+    assert found.report.used == "pfm"
     truly = np.zeros(len(surface.vertices))
     truly[truth] = 1.0
     assert basis.mass @ np.abs(found.inside - truly) < 0.1
     assert 0.6 * K < found.rank < 0.9 * K  # 71 % of the area
     assert found.functional_map.shape[0] == K
-    assert found.facts["share"] == pytest.approx(basis.mass[truth].sum(), abs=0.05)
+    assert found.report.share == pytest.approx(basis.mass[truth].sum(), abs=0.05)
 
 
 def test_a_perfect_start_is_not_made_worse(full, upper):
@@ -80,7 +80,7 @@ def test_a_perfect_start_is_not_made_worse(full, upper):
     part, truth = upper
     found = partial_map(truth, part, surface, full_basis=basis, eigenfunctions=K, rounds=1)
     assert error(found.part_to_full, truth, full) < 0.05
-    assert found.facts["distortion"]["after"] <= found.facts["distortion"]["before"]
+    assert found.report.distortion.after <= found.report.distortion.before
 
 
 def test_noise_is_given_back_as_it_was(full, upper):
@@ -88,7 +88,7 @@ def test_noise_is_given_back_as_it_was(full, upper):
     part, truth = upper
     guess = np.random.default_rng(4).integers(0, len(surface.vertices), len(truth))
     found = partial_map(guess, part, surface, full_basis=basis, eigenfunctions=60, rounds=1)
-    assert found.facts["used"] == "none"
+    assert found.report.used == "none"
     np.testing.assert_array_equal(found.part_to_full, guess)
 
 
@@ -117,8 +117,8 @@ def test_a_sliver_keeps_its_start_or_is_refused(full):
     assert 4 <= len(truth) <= 12
     found = partial_map(truth, part, surface, full_basis=basis)
     np.testing.assert_array_equal(found.part_to_full, truth)
-    assert found.facts["used"] == "none"
-    assert found.facts["why"]
+    assert found.report.used == "none"
+    assert found.report.why
     with pytest.raises(InputError, match="at least 50"):
         partial_map_from_descriptors(part, surface)
 
@@ -128,7 +128,7 @@ def test_descriptors_alone_match_a_part(full, upper):
     part, truth = upper
     found = partial_map_from_descriptors(part, surface, full_basis=basis, eigenfunctions=K, rounds=2)
     assert error(found.part_to_full, truth, full) < 3.0
-    assert found.facts["energies"]
+    assert found.report.energies
 
 
 def test_nearest_descriptors_are_the_most_probable():
@@ -137,7 +137,7 @@ def test_nearest_descriptors_are_the_most_probable():
     soft = soft_map_from_descriptors(full[chosen] + 0.01, full)
     np.testing.assert_array_equal(soft.query_to_reference, chosen)
     assert (soft.confidence > 0.9).all()
-    with pytest.raises(InputError, match="do not compare"):
+    with pytest.raises(InputError, match="cannot be compared"):
         soft_map_from_descriptors(full, full[:, :5])
 
 

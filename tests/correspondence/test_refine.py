@@ -60,7 +60,7 @@ def test_a_noisy_map_gets_better_and_covers_more(scene, noisy, method, share):
     refined = refine(noisy, query, reference, method, query_basis=query_basis, reference_basis=reference_basis)
     before = evaluate_map(noisy.query_to_reference, truth, distances)
     after = evaluate_map(refined.query_to_reference, truth, distances)
-    assert refined.facts["used"] == method
+    assert refined.report.used == method
     assert after.mean_error_x100 < share * before.mean_error_x100
     assert after.coverage > before.coverage
     if method == "zoomout":
@@ -89,8 +89,8 @@ def test_a_map_of_noise_is_given_back_as_it_was(scene):
     guess = random.integers(0, len(reference.vertices), len(query.vertices))
     for method in ("zoomout", "fm"):
         result = refine(guess, query, reference, method, query_basis=query_basis, reference_basis=reference_basis)
-        assert result.facts["used"] == "none"
-        assert "disagrees" in result.facts["why"] or "covers" in result.facts["why"]
+        assert result.report.used == "none"
+        assert "disagrees" in result.report.why or "covers" in result.report.why
         np.testing.assert_array_equal(result.query_to_reference, guess)
 
 
@@ -123,17 +123,17 @@ def test_none_gives_the_best_matches_and_says_so(scene, noisy):
     reference, query, *_ = scene
     result = refine(noisy, query, reference, "none")
     np.testing.assert_array_equal(result.query_to_reference, noisy.query_to_reference)
-    assert result.facts["used"] == "none"
+    assert result.report.used == "none"
 
 
 def test_facts_hold_what_was_measured(scene, noisy):
     reference, query, _, _, reference_basis, query_basis, _ = scene
     result = refine(noisy, query, reference, query_basis=query_basis, reference_basis=reference_basis)
-    assert result.facts["eigenfunctions"] == K
-    assert result.facts["coverage"]["before"] == pytest.approx(coverage(noisy.query_to_reference, reference))
-    assert result.facts["coverage"]["after"] == pytest.approx(coverage(result.query_to_reference, reference))
-    assert result.facts["roughness"]["after"] < result.facts["roughness"]["before"]
-    assert result.facts["agreement"]["before"] == 1.0
+    assert result.report.eigenfunctions == K
+    assert result.report.coverage.before == pytest.approx(coverage(noisy.query_to_reference, reference))
+    assert result.report.coverage.after == pytest.approx(coverage(result.query_to_reference, reference))
+    assert result.report.roughness.after < result.report.roughness.before
+    assert result.report.agreement.before == 1.0
 
 
 def test_support_is_full_for_the_truth_and_absent_for_noise(scene):
@@ -163,8 +163,8 @@ def test_shapes_of_a_few_vertices_are_left_alone_or_refined_without_fuss():
     corners = np.array([[0, 0, 0], [1, 0, 0], [0, 1.2, 0], [0, 0, 1.5]], dtype=float)
     tetrahedron = surface_of(Mesh(corners, np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]], dtype=np.int32)))
     result = refine([1, 1, 2, 3], tetrahedron, tetrahedron)
-    assert result.facts["used"] == "none"
-    assert "too few" in result.facts["why"]
+    assert result.report.used == "none"
+    assert "too few" in result.report.why
     np.testing.assert_array_equal(result.query_to_reference, [1, 1, 2, 3])
 
 

@@ -134,7 +134,7 @@ def test_pull_back_and_push_forward():
         (lambda: soft_map_from_logits([], 3), "no logits"),
         (lambda: soft_map_from_logits([np.zeros((2, 3)), np.zeros((2, 4))], 1), "row 2"),
         (lambda: soft_map_from_logits([np.zeros((2, 3))], 0), "at least one"),
-        (lambda: soft_map_from_point_map([0, 5], 5), "sends vertex 1 to 5"),
+        (lambda: soft_map_from_point_map([0, 5], 5), "maps vertex 1 to 5"),
         (lambda: soft_map_from_point_map([0, 1], 5, [0.5, 1.5]), "between 0 and 1"),
         (lambda: pull_back([1, 2], [0.0, 1.0]), "whole number"),
     ],

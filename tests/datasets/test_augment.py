@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from acnn.datasets import open_dataset
-from acnn.datasets.augment import AugmentSettings, InterpolatedSample, aligned, augmented, blended
+from acnn.datasets.augment import AugmentSettings, InterpolatedSample, aligned, augmented, interpolated_samples
 from acnn.datasets.dataset import Example, Sample
 from acnn.errors import InputError
 
@@ -37,22 +37,22 @@ def test_a_blend_lies_between_two_shapes_of_one_pose(people):
 
 
 def test_partners_are_other_people_of_the_same_dataset(people):
-    made = blended(people, 2)
+    made = interpolated_samples(people, 2)
     assert made
     assert {s.name.split("_blended")[0] for s in made} <= {s.name for s in people.samples}
     readers = {s.read: s for s in people.samples}
     for sample in made:
         assert readers[sample.read.other].subject != sample.subject
-        assert abs(sample.read.share) <= 0.5
-    again = blended(people, 2)
-    assert [(s.name, s.read.share) for s in made] == [(s.name, s.read.share) for s in again]
-    fewer = {s.name: s.read.share for s in blended(people.select("0-15"), 1)}
-    kept = [fewer.get(s.name) == s.read.share for s in made if not s.name.endswith("2") and s.subject < 2]
+        assert abs(sample.read.weight) <= 0.5
+    again = interpolated_samples(people, 2)
+    assert [(s.name, s.read.weight) for s in made] == [(s.name, s.read.weight) for s in again]
+    fewer = {s.name: s.read.weight for s in interpolated_samples(people.select("0-15"), 1)}
+    kept = [fewer.get(s.name) == s.read.weight for s in made if not s.name.endswith("2") and s.subject < 2]
     assert any(kept)
     assert not all(kept)
 
 
-def test_copies_carry_exact_truth_on_the_reference(people):
+def test_remeshed_samples_have_exact_ground_truth_on_the_reference(people):
     some = people.select("0,8")
     made = augmented(some, AugmentSettings(interpolated=1, remeshed=0.5))
     blends = [s for s in made.samples if s.name.endswith("_blended")]
@@ -62,22 +62,22 @@ def test_copies_carry_exact_truth_on_the_reference(people):
     original, copy = some.samples[0].read().shape, remeshed[0].read()
     assert 0.55 < len(copy.shape.vertices) / len(original.vertices) < 1.15
     corners = original.vertices[original.faces[copy.truth.faces]]
-    places = np.einsum("nk,nkd->nd", copy.truth.weights, corners)
+    points = np.einsum("nk,nkd->nd", copy.truth.weights, corners)
     size = np.ptp(original.vertices, axis=0).max()
-    assert np.abs(places - copy.shape.vertices).max() < 0.02 * size
+    assert np.abs(points - copy.shape.vertices).max() < 0.02 * size
 
 
-def test_shapes_of_other_triangulations_are_not_blended(people):
+def test_shapes_of_other_triangulations_are_not_interpolated(people):
     some = people.select("0,8")
     odd = augmented(some, AugmentSettings(remeshed=1)).samples
-    names = {s.name for s in blended(replace(some, samples=odd), 1)}
+    names = {s.name for s in interpolated_samples(replace(some, samples=odd), 1)}
     assert all("remeshed" not in name for name in names)
     unknown = [Sample(s.name, s.read) for s in some.samples]
-    assert blended(replace(some, samples=tuple(unknown)), 1) == []
+    assert interpolated_samples(replace(some, samples=tuple(unknown)), 1) == []
 
 
 def test_bad_numbers_are_refused(people):
     with pytest.raises(InputError, match="negative"):
         AugmentSettings(remeshed=-1)
     with pytest.raises(InputError, match="at least one"):
-        blended(people, 0)
+        interpolated_samples(people, 0)

@@ -90,7 +90,7 @@ def test_remeshed_copies_have_truth_on_the_surface_they_copy() -> None:
 
 
 def test_two_copies_differ() -> None:
-    data = humans_dataset(copies=2)
+    data = humans_dataset(remeshed=2)
     assert data.samples[160].read.seed != data.samples[320].read.seed
     assert data.samples[320].name == "human_00_00_remeshed2"
 

@@ -109,7 +109,7 @@ def test_bad_arguments_and_coarse_meshes_are_told() -> None:
     with pytest.raises(InputError, match="with 20 faces the nearest is"):
         cut_part(sphere(0), missing=0.07)
     humans = humans_dataset()
-    with pytest.raises(InputError, match="smaller share first"):
+    with pytest.raises(InputError, match="smaller fraction first"):
         parts_of(humans, missing=(0.5, 0.2))
     with pytest.raises(InputError, match="0 parts"):
         parts_of(humans, count=0)
@@ -125,7 +125,7 @@ def test_parts_of_a_dataset_keep_what_is_known() -> None:
     shares = [s.read.missing for s in parts]
     assert 0.2 <= min(shares) < 0.25
     assert 0.55 < max(shares) <= 0.6
-    example, share = pickle.loads(pickle.dumps(first)).read.with_share()
+    example, share = pickle.loads(pickle.dumps(first)).read.with_missing()
     assert share == pytest.approx(first.read.missing, abs=TOLERANCE)
     assert not np.array_equal(example.labels, second.read().labels)
     # of another size: one unit serves all
@@ -158,7 +158,7 @@ def test_truth_pairs_and_mirrored_truth_are_carried_over() -> None:
     np.testing.assert_array_equal(kept[example.pairs[:, 0]], example.pairs[:, 1])
     assert parts.unit == 0.1
     cloud = Dataset("c", mesh, (Sample("a", InMemory(replace(whole, shape=PointCloud(mesh.vertices)))),))
-    with pytest.raises(InputError, match="parts are made of meshes"):
+    with pytest.raises(InputError, match="no faces to cut"):
         parts_of(cloud).samples[0].read()
 
 

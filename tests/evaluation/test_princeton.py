@@ -252,8 +252,8 @@ def test_the_report_has_the_keys_of_the_command_line_and_means_over_shapes(spher
 @pytest.mark.parametrize(
     ("matched", "truth", "words"),
     [
-        ([0, 1], [0, 600], "count from 1"),
-        ([0, 600], [0, 1], "sends vertex 1 to 600"),
+        ([0, 1], [0, 600], "1-based"),
+        ([0, 600], [0, 1], "maps vertex 1 to 600"),
         ([0, 1], [0, 1, 2], "2 vertices were matched"),
         ([0, 1], [-1, -1], "not known for any vertex"),
     ],

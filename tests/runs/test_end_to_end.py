@@ -71,7 +71,7 @@ def test_the_demo_shows_what_the_pretrained_model_gives_before_it_trains(tmp_pat
     assert main(["demo", "--out", str(tmp_path / "demo")]) == 130
     assert f"{first / 'match.html'}: two built-in humans" in capsys.readouterr().err
     assert {"match.html", "texture.png", "a_textured.glb"} < {path.name for path in first.iterdir()}
-    truth = humans_dataset(copies=1).named(A).read().truth
+    truth = humans_dataset(remeshed=1).named(A).read().truth
     right = truth
     b = load(first / f"{B}.obj")
     matched = np.loadtxt(first / "a_to_b.txt", dtype=int)

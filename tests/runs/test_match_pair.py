@@ -58,10 +58,10 @@ def test_two_people_never_seen_in_triangulations_of_their_own_are_matched_throug
     a, b = remesh(first, vertices=1800, seed=1), remesh(second, vertices=2300, density=0.5, seed=2)
     found = match(a.mesh, b.mesh)
     assert found.facts["route"] == "network"
-    # A's vertices lie in triangles that the second person has, too: their places there are the truth.
+    # A's vertices lie in triangles that the second person has, too: their positions there are the ground truth.
     truth = np.einsum("nk,nkd->nd", a.truth.weights, second.vertices[first.faces[a.truth.faces]])
     assert mean_error_x100(found.a_to_b, truth, b.mesh) < 5
-    assert found.places.faces.shape == (len(a.mesh.vertices),)
+    assert found.points.faces.shape == (len(a.mesh.vertices),)
     assert found.verdict == found.facts["verdict"] == "good"
     assert found.judgement.reasons == found.judgement.advice == ()
     # where the map is off, the confidence is lower: that of the network before refinement hardly said so
@@ -214,14 +214,14 @@ def test_an_interrupted_match_leaves_no_folder(small, monkeypatch):
     assert not (small / "new").exists()
 
 
-def test_places_in_triangles_of_a_cloud_are_refused_before_the_work(small, capsys):
+def test_points_in_triangles_of_a_cloud_are_refused_before_the_work(small, capsys):
     arguments = ["match", str(small / "a.ply"), str(small / "cloud.ply"), "--model", "none", "--barycentric"]
     assert main([*arguments, "--out", str(small / "r")]) == 2
     assert "cloud" in capsys.readouterr().err
     a, b = surface_of(bumpy(1)), surface_of(PointCloud(bumpy(1).vertices))
     n = len(a.vertices)
     with pytest.raises(InputError, match="cloud"):
-        _ = PairMatch(a, b, np.arange(n, dtype=np.int32), np.ones(n), None, {}, None).places
+        _ = PairMatch(a, b, np.arange(n, dtype=np.int32), np.ones(n), None, {}, None).points
 
 
 def test_large_shapes_are_announced_before_the_work(tmp_path, monkeypatch, capsys):

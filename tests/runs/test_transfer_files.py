@@ -156,7 +156,7 @@ def test_a_map_knows_its_shapes_again(recorded, name):
     assert "other.ply, given as B" in note
     (note,) = read_map(folder / name, other, second).notes
     assert "other.ply, given as A" in note
-    with pytest.raises(InputError, match="which is given as B"):
+    with pytest.raises(InputError, match="given as B"):
         read_map(folder / name, first, Mesh(second.vertices, second.faces[1:]))
     with pytest.raises(InputError, match="swapped"):
         read_map(folder / name, second, first)

@@ -1,8 +1,9 @@
-"""Matching without a network: descriptors give a rough start, guided ZoomOut does the rest."""
+"""Descriptor matching: nearest descriptors as a rough start, refined by guided ZoomOut; no network is needed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import logging
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,35 +16,70 @@ from acnn.progress import Progress
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
+logger = logging.getLogger("acnn.correspondence")
+
 EIGENFUNCTIONS = 200
+"""Of each shape, where it has enough vertices."""
+
 WKS_PAIRS = 100
+"""Eigenpairs, and energies, of the wave kernel signature."""
+
 WKS_WEIGHT = 1.5
+"""Length of a WKS vector beside SHOT vectors of length 1."""
 
 STARTS: dict[str, tuple[tuple[float, ...], bool]] = {
     "SHOT and WKS": ((12.0, 30.0), True),
     "SHOT": ((12.0,), False),
     "SHOT of two radii": ((12.0, 30.0), False),
 }
-"""Descriptors to start from: radii of SHOT in run units, and whether WKS joins in."""
+"""Descriptors to start from: radii of SHOT in normalised units, and whether WKS is added."""
 
 
 @dataclass(frozen=True, eq=False)
 class DescriptorMatch:
-    """A map found without a network.
+    """A map found by descriptor matching.
 
     Attributes
     ----------
     query_to_reference : (n,) array
     confidence : (n,) array
-        In 0..1, how well lengths around each vertex are kept: 1 minus `vertex_distortions`.
-    facts : dict[str, Any]
-        `start`, whose map was taken; `method` of refinement and `chosen_because`; `used`, `none` where no refinement
-        was better than its start; `distortion` of every start's map, 1 minus its mean confidence.
+        In 0..1, how well lengths around each vertex are preserved: 1 minus `vertex_distortions`.
+    report : DescriptorReport
+        What was done, and why.
     """
 
     query_to_reference: IntArray
     confidence: FloatArray
-    facts: dict[str, Any]
+    report: DescriptorReport
+
+
+@dataclass(frozen=True)
+class DescriptorReport:
+    """What descriptor matching did.
+
+    Attributes
+    ----------
+    start : str
+        The descriptors, one of `STARTS`, whose map was taken.
+    method : str
+        Of refinement.
+    used : str
+        The same, or `none` where no refinement was better than its start.
+    chosen_because : str
+        The reason for the method.
+    distortion : dict[str, float]
+        Mean distortion of the map of every start.
+    """
+
+    start: str
+    method: RefineMethod
+    used: RefineMethod
+    chosen_because: str
+    distortion: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as `acnn match --json` prints them."""
+        return asdict(self)
 
 
 def match_by_descriptors(
@@ -57,21 +93,42 @@ def match_by_descriptors(
 ) -> DescriptorMatch:
     """Match two shapes of any kind by descriptors alone.
 
-    Nearest descriptors are right for some vertices only; guided ZoomOut finds the smooth map that most of these agree
-    with, or a partial functional map does where the query is a part (`suitable_method`). That is done from several
-    descriptors, and the map that distorts lengths least is taken: in a wrong one limbs are torn or swapped. Left and
-    right are told apart by SHOT alone, which knows on which side of a surface it is.
+    Nearest descriptors are correct for some vertices only. Guided ZoomOut, or a partial functional map where the query
+    is a partial shape (`suitable_method`), finds the smooth map that most of them agree with. This is done for several
+    descriptors, and the map that distorts lengths least is taken: in a wrong one, limbs are distorted or swapped. Only
+    SHOT distinguishes left from right, since it depends on the orientation of the surface.
 
     Parameters
     ----------
     query, reference : Surface
-        Mesh or cloud, in run units, a part in the unit of the whole.
+        Mesh or cloud in normalised units; a partial shape in the unit of the full shape.
     refinement : RefineMethod
-        As for `refine`; `auto` is as above, `none` leaves the nearest descriptors.
+        As for `refine`; `auto` is as above, `none` keeps the nearest descriptors.
     query_basis, reference_basis : SpectralBasis or None
-        From `basis_of`, where they are known already.
+        From `basis_of`, to save computing them.
     progress : Progress or None
-        Called with (done, in all).
+        Called with (done, total).
+
+    Returns
+    -------
+    DescriptorMatch
+        The least distorted map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> from scipy.spatial import ConvexHull
+    >>> points = np.random.default_rng(0).standard_normal((200, 3))
+    >>> points /= np.linalg.norm(points, axis=1, keepdims=True)
+    >>> faces = ConvexHull(points).simplices.astype(np.int32)
+    >>> outward = np.linalg.det(points[faces]) > 0
+    >>> faces[~outward] = faces[~outward][:, ::-1]
+    >>> surface = surface_of(Mesh(points * [1.0, 1.4, 2.0], faces))
+    >>> match = match_by_descriptors(surface, surface, "none")
+    >>> bool((match.query_to_reference == np.arange(200)).all())
+    True
     """
     left = query_basis if query_basis is not None else basis_of(query, _size(query))
     right = reference_basis if reference_basis is not None else basis_of(reference, _size(reference))
@@ -79,24 +136,20 @@ def match_by_descriptors(
     why = "no refinement was asked for" if method == "none" else f"{method} was asked for"
     if method == "auto":
         method, why = suitable_method(query, reference)
-    found: dict[str, tuple[FloatArray, Refined]] = {}
+    results: dict[str, tuple[FloatArray, Refined]] = {}
     for done, (name, (radii, with_wks)) in enumerate(STARTS.items()):
         if progress:
             progress(done, len(STARTS))
         here = _described(query, left, radii, with_wks)
         soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks))
         refined = refine(soft, query, reference, method, query_basis=left, reference_basis=right)
-        found[name] = (vertex_distortions(refined.query_to_reference, query, reference), refined)
-    start = min(found, key=lambda name: found[name][0].mean())
-    changes, best = found[start]
-    facts = {
-        "start": start,
-        "method": method,
-        "used": best.facts["used"],
-        "chosen_because": why,
-        "distortion": {name: float(values.mean()) for name, (values, _) in found.items()},
-    }
-    return DescriptorMatch(best.query_to_reference, 1.0 - changes, facts)
+        results[name] = (vertex_distortions(refined.query_to_reference, query, reference), refined)
+    start = min(results, key=lambda name: results[name][0].mean())
+    distortions, best = results[start]
+    mean_distortions = {name: float(values.mean()) for name, (values, _) in results.items()}
+    logger.debug("descriptor matching takes %s of %s", start, mean_distortions)
+    report = DescriptorReport(start, method, best.report.used, why, mean_distortions)
+    return DescriptorMatch(best.query_to_reference, 1.0 - distortions, report)
 
 
 def _size(surface: Surface) -> int:
@@ -104,7 +157,7 @@ def _size(surface: Surface) -> int:
 
 
 def _described(surface: Surface, basis: SpectralBasis, radii: tuple[float, ...], with_wks: bool) -> FloatArray:
-    """(n, p) descriptors side by side."""
+    """(n, p) concatenated descriptors."""
     from acnn.descriptors.shot import shot
     from acnn.descriptors.spectral import wks
 

@@ -1,4 +1,4 @@
-"""Functional maps between Laplace-Beltrami eigenbases, conversion to and from point maps, and ZoomOut."""
+"""Functional maps between Laplace-Beltrami eigenbases, conversion to and from point maps, spectral ICP and ZoomOut."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ from acnn.errors import InputError
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
+Side = Literal["reference", "query"]
+
 
 @dataclass(frozen=True, eq=False)
 class SpectralBasis:
-    """Eigenfunctions in which functions on a shape are expanded, made free of scale.
+    """Eigenfunctions of the Laplacian of a shape scaled to area 1.
 
     Attributes
     ----------
@@ -27,7 +29,18 @@ class SpectralBasis:
     functions : (n, k) array
         Orthonormal: functions^T diag(mass) functions = identity.
     mass : (n,) array
-        Share of the area that belongs to each vertex; sums to 1.
+        Fraction of the area that belongs to each vertex; sums to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> octahedron = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], float)
+    >>> faces = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4], [1, 0, 5], [2, 1, 5], [3, 2, 5], [0, 3, 5]]
+    >>> basis = basis_of(surface_of(Mesh(octahedron, np.array(faces, np.int32))), 4)
+    >>> np.allclose(basis.functions.T * basis.mass @ basis.functions, np.eye(4), atol=1e-6)
+    True
     """
 
     eigenvalues: FloatArray
@@ -39,11 +52,21 @@ class SpectralBasis:
 
     @property
     def size(self) -> int:
-        """How many eigenfunctions there are."""
+        """Number of eigenfunctions."""
         return self.functions.shape[1]
 
     def first(self, k: int) -> FloatArray:
-        """(n, k) the first k eigenfunctions.
+        """The first k eigenfunctions.
+
+        Parameters
+        ----------
+        k : int
+            At most `size`.
+
+        Returns
+        -------
+        (n, k) array
+            Columns of `functions`.
 
         Raises
         ------
@@ -56,7 +79,31 @@ class SpectralBasis:
 
 
 def basis_of(surface: Surface, k: int) -> SpectralBasis:
-    """The first k eigenfunctions of the Laplacian of a mesh or cloud; fewer where the shape has too few vertices."""
+    """Compute the first k eigenfunctions of the Laplacian.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud of n vertices.
+    k : int
+        Number of eigenfunctions; fewer where the shape has too few vertices.
+
+    Returns
+    -------
+    SpectralBasis
+        Free of scale.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> octahedron = np.array([[1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0], [0, 0, 1], [0, 0, -1]], float)
+    >>> faces = [[0, 1, 4], [1, 2, 4], [2, 3, 4], [3, 0, 4], [1, 0, 5], [2, 1, 5], [3, 2, 5], [0, 3, 5]]
+    >>> basis = basis_of(surface_of(Mesh(octahedron, np.array(faces, np.int32))), 4)
+    >>> len(basis), basis.size
+    (6, 4)
+    """
     from acnn.surface.spectra import surface_eigenpairs
 
     area = float(surface.vertex_areas.sum())
@@ -64,34 +111,115 @@ def basis_of(surface: Surface, k: int) -> SpectralBasis:
     return SpectralBasis(values * area, functions * np.sqrt(area), surface.vertex_areas / area)
 
 
-def nearest_points(points: NDArray[np.floating], among: NDArray[np.floating], block: int = 512) -> IntArray:
-    """(n,) for each of the points the index of the nearest one among others; equal distances go to the lower index.
+def zoomout(
+    query: SpectralBasis,
+    reference: SpectralBasis,
+    query_to_reference: ArrayLike | None = None,
+    functional_map: FloatArray | None = None,
+    *,
+    sizes: Sequence[int],
+    samples: int | None = None,
+) -> tuple[IntArray, FloatArray]:
+    """Refine a point map or a functional map of query to reference.
 
-        argmin_j |p_i - q_j|^2 = argmin_j (|q_j|^2 / 2 - <p_i, q_j>)
+    For every size k in turn:
 
-    Products of `block` rows in float32: 0.1 s for 6,890 x 6,890 in 50 dimensions and 0.3 s in 250, on one core.
+        C_k = Phi_k^T diag(mass) Psi_k(y),      y(x) = argmin_y |Phi_k(x) - Psi_k(y) C_k^T|
 
     Parameters
     ----------
-    points : (n, k) array
-    among : (m, k) array
-    block : int
-        Rows at a time, so that block x m numbers are held.
+    query, reference : SpectralBasis
+        Bases with at least sizes[-1] functions.
+    query_to_reference : (n,) array or None
+        Point map to start from, or
+    functional_map : (k, k) array or None
+        functional map to start from.
+    sizes : Sequence[int]
+        Numbers of eigenfunctions, ascending; see `zoomout_sizes`.
+    samples : int or None
+        Number of evenly spread query vertices used before the last size; None is all of them. Saves time above some
+        ten thousand vertices; at least 16 per eigenfunction are needed.
+
+    Returns
+    -------
+    query_to_reference : (n,) int32 array
+        Reference vertex of each query vertex.
+    functional_map : (sizes[-1], sizes[-1]) array
+        Of the last size.
+
+    Raises
+    ------
+    InputError
+        Where not exactly one start is given, or sizes do not ascend.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> from scipy.spatial import ConvexHull
+    >>> points = np.random.default_rng(0).standard_normal((200, 3))
+    >>> points /= np.linalg.norm(points, axis=1, keepdims=True)
+    >>> faces = ConvexHull(points).simplices.astype(np.int32)
+    >>> outward = np.linalg.det(points[faces]) > 0
+    >>> faces[~outward] = faces[~outward][:, ::-1]
+    >>> basis = basis_of(surface_of(Mesh(points * [1.0, 1.4, 2.0], faces)), 30)
+    >>> matches = np.arange(200)
+    >>> matches[::10] = 0
+    >>> query_to_reference, functional_map = zoomout(basis, basis, matches, sizes=[10, 20, 30])
+    >>> bool((query_to_reference == np.arange(200)).mean() > 0.95), functional_map.shape
+    (True, (30, 30))
     """
-    # Differences are what counts, so the common mean goes first: it would only cost digits of float32.
-    centre = among.mean(axis=0)
-    right = np.ascontiguousarray((among - centre).T, dtype=np.float32)
-    left = np.ascontiguousarray(points - centre, dtype=np.float32)
-    half = (0.5 * np.einsum("kj,kj->j", right, right, dtype=np.float64)).astype(np.float32)
-    found = np.empty(len(left), dtype=np.int32)
-    for first in range(0, len(left), block):
-        products = left[first : first + block] @ right
-        np.subtract(half, products, out=products)
-        found[first : first + block] = products.argmin(axis=1)
-    return found
+    if (query_to_reference is None) == (functional_map is None):
+        raise InputError("ZoomOut starts from a point map or from a functional map: give one of them.")
+    if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
+        raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
+    query.first(sizes[-1]), reference.first(sizes[-1])  # raises at once where a basis is too small
+    if query_to_reference is not None:
+        matched = checked_point_map(query_to_reference, len(reference), size=len(query))
+    elif functional_map is not None:
+        matched = query_to_reference_from_functional_map(functional_map, query, reference, side="query")
+    # The start may be rough: all of it is used once, and only later sizes are sampled.
+    current = functional_map_from_point_map(query, reference, matched, sizes[0])
+    rows, weights = None, None
+    if samples is not None and samples < len(query):
+        rows = spread_vertices(query, samples)
+        weights = mass_around(query, rows)
+    for k, following in pairwise(sizes):
+        phi = query.first(k) if rows is None else query.first(k)[rows]
+        matched = nearest_points(phi, reference.first(k) @ current.T)
+        current = _projection(query, reference, rows, weights, matched, following)
+    return query_to_reference_from_functional_map(current, query, reference, side="query"), current
 
 
-Side = Literal["reference", "query"]
+def zoomout_sizes(start: int = 20, stop: int = 125, step: int = 5) -> list[int]:
+    """Numbers of eigenfunctions for `zoomout`.
+
+    Parameters
+    ----------
+    start, stop : int
+        First and last size.
+    step : int
+        Difference between sizes.
+
+    Returns
+    -------
+    list[int]
+        Ascending.
+
+    Raises
+    ------
+    InputError
+        Where start, stop and step do not describe such a list.
+
+    Examples
+    --------
+    >>> zoomout_sizes(20, 32, 5)
+    [20, 25, 30, 32]
+    """
+    if not (0 < start <= stop and step > 0):
+        raise InputError(f"ZoomOut cannot go from {start} to {stop} eigenfunctions in steps of {step}.")
+    return [*range(start, stop, step), stop]
 
 
 def functional_map_from_pairs(
@@ -113,14 +241,14 @@ def functional_map_from_pairs(
     query_vertices, reference_vertices : (pairs,) array
         Matched vertices x and y(x).
     k : int or tuple[int, int]
-        Eigenfunctions of both, or (of the query, of the reference).
+        Number of eigenfunctions of both, or (k_query, k_reference).
     weights : (pairs,) array or None
         Not negative; None is 1.
 
     Returns
     -------
-    array
-        (k, k) or (k of the query, k of the reference).
+    (k_query, k_reference) array
+        C.
 
     Raises
     ------
@@ -144,7 +272,22 @@ def functional_map_from_pairs(
 def functional_map_from_point_map(
     query: SpectralBasis, reference: SpectralBasis, query_to_reference: ArrayLike, k: int | tuple[int, int]
 ) -> FloatArray:
-    """Functional map of a dense point map, by projection: C = Phi^T diag(mass) Psi(y)."""
+    """Functional map of a dense point map, by projection: C = Phi^T diag(mass) Psi(y).
+
+    Parameters
+    ----------
+    query, reference : SpectralBasis
+        Bases with at least k functions.
+    query_to_reference : (n,) int array
+        Reference vertex of each query vertex.
+    k : int or tuple[int, int]
+        Number of eigenfunctions of both, or (k_query, k_reference).
+
+    Returns
+    -------
+    (k_query, k_reference) array
+        C.
+    """
     k_query, k_reference = (k, k) if isinstance(k, int) else k
     matched = checked_point_map(query_to_reference, len(reference), size=len(query))
     return (query.first(k_query) * query.mass[:, None]).T @ reference.first(k_reference)[matched]
@@ -160,14 +303,16 @@ def query_to_reference_from_functional_map(
 
     Parameters
     ----------
-    functional_map : (k of the query, k of the reference) array
+    functional_map : (k_query, k_reference) array
+    query, reference : SpectralBasis
+        Bases with at least as many functions.
     side : Side
         In whose spectral space distances are measured.
 
     Returns
     -------
-    array
-        (n,) reference vertices.
+    (n,) int32 array
+        Reference vertex of each query vertex.
     """
     phi, psi = query.first(functional_map.shape[0]), reference.first(functional_map.shape[1])
     if side == "reference":
@@ -178,7 +323,7 @@ def query_to_reference_from_functional_map(
 def spectral_icp(
     functional_map: FloatArray, query: SpectralBasis, reference: SpectralBasis, rounds: int = 10
 ) -> tuple[FloatArray, IntArray]:
-    """Alternate between the nearest points and the nearest orthogonal functional map, until points stay.
+    """Alternate between nearest points and the nearest orthogonal functional map until the points do not change.
 
         y(x) = argmin_y |Phi(x) C - Psi(y)|,    C = U V^T  with  U Sigma V^T = Phi^T diag(mass) Psi(y)
 
@@ -186,13 +331,17 @@ def spectral_icp(
     ----------
     functional_map : (k, k) array
         The start.
+    query, reference : SpectralBasis
+        Bases with at least k functions.
     rounds : int
-        At most so many.
+        Largest number of rounds.
 
     Returns
     -------
-    tuple[array, array]
-        The last functional map and its point map (n,) of query to reference.
+    functional_map : (k, k) array
+        Of the last round.
+    query_to_reference : (n,) int32 array
+        Its point map.
     """
     matched = query_to_reference_from_functional_map(functional_map, query, reference)
     for _ in range(rounds):
@@ -206,30 +355,64 @@ def spectral_icp(
     return functional_map, matched
 
 
-def confident_vertices(soft_map: SoftMap, threshold: float | None = None, count: int | None = None) -> IntArray:
-    """Query vertices whose match is trusted: I = {x : c(x) > threshold}, or the `count` most confident ones.
+def nearest_points(points: NDArray[np.floating], among: NDArray[np.floating], block: int = 512) -> IntArray:
+    """Index of the nearest neighbour of each point among others; ties go to the lower index.
 
-    Vertices as confident as the last one counted are taken too, so that nothing depends on the order of vertices.
+        argmin_j |p_i - q_j|^2 = argmin_j (|q_j|^2 / 2 - <p_i, q_j>)
+
+    Products of `block` rows in float32: 0.1 s for 6,890 x 6,890 in 50 dimensions and 0.3 s in 250, on one core.
 
     Parameters
     ----------
-    threshold : float or None
-        Of the confidence, in 0..1.
-    count : int or None
-        At most n; both may be given and then both must hold.
+    points : (n, k) array
+    among : (m, k) array
+    block : int
+        Rows at a time: block x m numbers are held.
 
     Returns
     -------
-    array
-        Ascending vertex numbers.
+    (n,) int32 array
+        Indices into `among`.
+    """
+    # Only differences matter, so the common mean is subtracted: it would only cost digits of float32.
+    centre = among.mean(axis=0)
+    right = np.ascontiguousarray((among - centre).T, dtype=np.float32)
+    left = np.ascontiguousarray(points - centre, dtype=np.float32)
+    half = (0.5 * np.einsum("kj,kj->j", right, right, dtype=np.float64)).astype(np.float32)
+    nearest = np.empty(len(left), dtype=np.int32)
+    for first in range(0, len(left), block):
+        products = left[first : first + block] @ right
+        np.subtract(half, products, out=products)
+        nearest[first : first + block] = products.argmin(axis=1)
+    return nearest
+
+
+def confident_vertices(soft_map: SoftMap, threshold: float | None = None, count: int | None = None) -> IntArray:
+    """Query vertices whose match is trusted: I = {x : c(x) > threshold}, or the `count` most confident ones.
+
+    Vertices as confident as the last of these are taken too, so that the result does not depend on the vertex order.
+
+    Parameters
+    ----------
+    soft_map : SoftMap
+        Of n query vertices.
+    threshold : float or None
+        Of the confidence, in 0..1.
+    count : int or None
+        At most n; where both are given, both must hold.
+
+    Returns
+    -------
+    (k,) int32 array
+        Ascending query vertices.
     """
     confidence = soft_map.confidence
-    chosen = np.ones(len(confidence), dtype=bool) if threshold is None else confidence > threshold
+    trusted = np.ones(len(confidence), dtype=bool) if threshold is None else confidence > threshold
     if count is not None and count < len(confidence):
         if count < 1:
             raise InputError(f"At least one confident vertex is needed, not {count}.")
-        chosen &= confidence >= np.partition(confidence, len(confidence) - count)[len(confidence) - count]
-    return np.flatnonzero(chosen).astype(np.int32)
+        trusted &= confidence >= np.partition(confidence, len(confidence) - count)[len(confidence) - count]
+    return np.flatnonzero(trusted).astype(np.int32)
 
 
 def orthogonality(functional_map: FloatArray) -> float:
@@ -238,98 +421,37 @@ def orthogonality(functional_map: FloatArray) -> float:
     return float(np.linalg.norm(functional_map.T @ functional_map - np.eye(k)) / np.sqrt(k))
 
 
-def _least_squares(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatArray:
-    """argmin_C sum_i w_i |left_i C - right_i|^2 through the normal equations, with a floor on small eigenvalues."""
-    weighted = left * weight[:, None]
-    gram = weighted.T @ left
-    # Few or clustered points leave directions undetermined; there the smallest C is taken instead of a wild one.
-    floor = 1e-9 * np.trace(gram) / len(gram)
-    return np.linalg.solve(gram + floor * np.eye(len(gram)), weighted.T @ right)
-
-
-def zoomout(
-    query: SpectralBasis,
-    reference: SpectralBasis,
-    query_to_reference: ArrayLike | None = None,
-    functional_map: FloatArray | None = None,
-    *,
-    sizes: Sequence[int],
-    samples: int | None = None,
-) -> tuple[IntArray, FloatArray]:
-    """Refine a point map or a functional map of query to reference.
-
-    For every size k in turn:
-
-        C_k = Phi_k^T diag(mass) Psi_k(y),      y(x) = argmin_y |Phi_k(x) - Psi_k(y) C_k^T|
-
-    Parameters
-    ----------
-    query, reference : SpectralBasis
-        Bases with at least sizes[-1] functions.
-    query_to_reference : (n,) array or None
-        The start; or.
-    functional_map : (k, k) array or None
-        The start, as in `functional_map.py`.
-    sizes : Sequence[int]
-        Numbers of eigenfunctions, ascending; see `zoomout_sizes`.
-    samples : int or None
-        Query vertices used before the last size, spread evenly; None is all of them. Worth it above some ten thousand
-        vertices, with at least 16 per eigenfunction: fewer lose the map.
-
-    Returns
-    -------
-    tuple[array, array]
-        (n,) reference vertices and the last functional map (sizes[-1], sizes[-1]).
-
-    Raises
-    ------
-    InputError
-        Where not exactly one start is given, or sizes do not ascend.
-    """
-    if (query_to_reference is None) == (functional_map is None):
-        raise InputError("ZoomOut starts from a point map or from a functional map: give one of them.")
-    if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
-        raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
-    query.first(sizes[-1]), reference.first(sizes[-1])  # say at once where a basis is too small
-    if query_to_reference is not None:
-        matched = checked_point_map(query_to_reference, len(reference), size=len(query))
-    elif functional_map is not None:
-        matched = query_to_reference_from_functional_map(functional_map, query, reference, side="query")
-    # The start may be rough: all of it counts once, and only what follows is sampled.
-    current = functional_map_from_point_map(query, reference, matched, sizes[0])
-    rows, weights = None, None
-    if samples is not None and samples < len(query):
-        rows = spread_vertices(query, samples)
-        weights = mass_around(query, rows)
-    for k, following in pairwise(sizes):
-        phi = query.first(k) if rows is None else query.first(k)[rows]
-        matched = nearest_points(phi, reference.first(k) @ current.T)
-        current = _projection(query, reference, rows, weights, matched, following)
-    return query_to_reference_from_functional_map(current, query, reference, side="query"), current
-
-
-def zoomout_sizes(start: int = 20, stop: int = 125, step: int = 5) -> list[int]:
-    """Sizes from start to stop, both included, `step` apart."""
-    if not (0 < start <= stop and step > 0):
-        raise InputError(f"ZoomOut cannot go from {start} to {stop} eigenfunctions in steps of {step}.")
-    return [*range(start, stop, step), stop]
-
-
 def spread_vertices(basis: SpectralBasis, count: int, k: int = 20) -> IntArray:
     """(count,) vertices spread evenly by farthest-point sampling in the space of the first k eigenfunctions.
 
-    The first is the vertex farthest from the mean. Neither the order of vertices nor the signs of eigenfunctions play a
-    part, unless two vertices are equally far.
+    The first is the vertex farthest from the mean. The result depends neither on the order of vertices nor on the signs
+    of eigenfunctions, unless two vertices are equally far.
     """
     points = basis.first(min(k, basis.size))
-    chosen = np.empty(min(count, len(basis)), dtype=np.int32)
+    samples = np.empty(min(count, len(basis)), dtype=np.int32)
     gap = ((points - basis.mass @ points) ** 2).sum(axis=1)
-    chosen[0] = int(gap.argmax())
+    samples[0] = int(gap.argmax())
     gap = np.full(len(points), np.inf)
-    for i in range(1, len(chosen)):
-        gap = np.minimum(gap, ((points - points[chosen[i - 1]]) ** 2).sum(axis=1))
-        chosen[i] = int(gap.argmax())
-    return chosen
+    for i in range(1, len(samples)):
+        gap = np.minimum(gap, ((points - points[samples[i - 1]]) ** 2).sum(axis=1))
+        samples[i] = int(gap.argmax())
+    return samples
+
+
+def mass_around(basis: SpectralBasis, rows: IntArray, k: int = 20) -> FloatArray:
+    """(rows,) mass of the vertices nearest to each sample: thin limbs are sampled more densely."""
+    points = basis.first(min(k, basis.size))
+    nearest = nearest_points(points, points[rows])
+    return np.bincount(nearest, weights=basis.mass, minlength=len(rows)).astype(float)
+
+
+def _least_squares(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatArray:
+    """argmin_C sum_i w_i |left_i C - right_i|^2 by the normal equations, with a floor on small eigenvalues."""
+    weighted = left * weight[:, None]
+    gram = weighted.T @ left
+    # Few or clustered points leave directions undetermined; there the smallest C is taken instead of an arbitrary one.
+    floor = 1e-9 * np.trace(gram) / len(gram)
+    return np.linalg.solve(gram + floor * np.eye(len(gram)), weighted.T @ right)
 
 
 def _projection(
@@ -343,10 +465,3 @@ def _projection(
     if rows is None:
         return functional_map_from_point_map(query, reference, matched, k)
     return functional_map_from_pairs(query, reference, rows, matched, k, weights)
-
-
-def mass_around(basis: SpectralBasis, rows: IntArray, k: int = 20) -> FloatArray:
-    """(rows,) mass of the vertices nearest to each sample: thin limbs hold more samples than their share of area."""
-    points = basis.first(min(k, basis.size))
-    nearest = nearest_points(points, points[rows])
-    return np.bincount(nearest, weights=basis.mass, minlength=len(rows)).astype(float)

@@ -1,20 +1,20 @@
-"""ZoomOut guided by a soft map: smooth like a functional map, exact where the network is.
+"""Guided ZoomOut: as smooth as a functional map, and as accurate as the soft map where that is right.
 
 ZoomOut alone forgets its start: its map is smooth but blurred, and follows an isometry where there is none. Here the
-network has a say at every size k. Its matches that fit the current functional map C replace those of ZoomOut before the
-next, larger functional map is taken; matches that do not fit (outliers, the other side of the body) are left out.
+soft map guides every size k. Its matches that fit the current functional map C replace those of ZoomOut before the
+next, larger functional map is fitted; matches that do not fit (outliers, the other side of the body) are ignored.
 
 How far a candidate y lies from ZoomOut's own match z(x) on the reference is measured in edges there,
 
     e(x, y)^2 = (|Phi(x) - Psi(y) C^T|^2 - |Phi(x) - Psi(z) C^T|^2) / g(y)
 
 with g(y) the mean of |Psi(y) C^T - Psi(y') C^T|^2 over the edges (y, y') at y. Where they differ, either the network is
-wrong or the functional map is blurred. Neighbours tell: a match is supported if most neighbours of x are matched at
+wrong or the functional map is blurred. Neighbours decide: a match is supported if most neighbours of x are matched at
 about the right distance from it, and errors of a network seldom are. So
 
-- a supported best match is kept if it is as near to z(x) as the functional map can tell: half of sqrt(area / k), less
-  where the network's matches are mostly nearer;
-- elsewhere the cheapest of all candidates is taken, z(x) itself at the price -log(outlier):
+- a supported best match is kept if it is within the resolution of the functional map of z(x): half of sqrt(area / k),
+  or less where the network's matches are mostly nearer;
+- elsewhere the candidate of least cost is taken, with z(x) itself at the cost -log(outlier):
 
       cost(x, y) = -log(outlier) e(x, y)^2 / limit^2 - log f(x, y).
 """
@@ -44,13 +44,13 @@ LIMIT = 0.5
 """How far from ZoomOut's match, in edges of the reference, an unsupported match of probability 1 is still taken."""
 
 WIDEST = 4.0
-"""How far, in edges, a supported match may be from ZoomOut's in the spectral space: parts that touch stay apart."""
+"""How far, in edges, a supported match may be from ZoomOut's in the spectral space: limbs that touch stay separate."""
 
 OUTLIER = 0.01
-"""Probability at which ZoomOut's own match stands against the network's."""
+"""Probability of ZoomOut's own match against those of the soft map."""
 
 SUPPORTED = 0.75
-"""Share of neighbours that must agree with a match."""
+"""Fraction of neighbours that must agree with a match."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,20 +90,46 @@ def guided_zoomout(
     soft_map : SoftMap
         Of the network; all its listed matches are candidates.
     query, reference : Surface
-        Mesh or cloud, in the same unit of length or each in its own diameter.
+        Mesh or cloud, in the same unit of length or each normalised by its own diameter.
     query_basis, reference_basis : SpectralBasis
         With at least sizes[-1] functions.
     sizes : Sequence[int]
         Numbers of eigenfunctions, ascending; the first should be small (10 to 30), as it is fitted to raw matches.
     limit : float
-        In edges of the reference.
+        Distance from ZoomOut's match, in edges of the reference, see `LIMIT`.
     outlier : float
-        Probability of ZoomOut's own match.
+        Probability of ZoomOut's own match, see `OUTLIER`.
+
+    Returns
+    -------
+    GuidedMap
+        The refined map.
 
     Raises
     ------
     InputError
         Where sizes do not ascend or the soft map belongs to other shapes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.correspondence.functional_map import basis_of
+    >>> from acnn.correspondence.soft_map import soft_map_from_point_map
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> from scipy.spatial import ConvexHull
+    >>> points = np.random.default_rng(0).standard_normal((200, 3))
+    >>> points /= np.linalg.norm(points, axis=1, keepdims=True)
+    >>> faces = ConvexHull(points).simplices.astype(np.int32)
+    >>> outward = np.linalg.det(points[faces]) > 0
+    >>> faces[~outward] = faces[~outward][:, ::-1]
+    >>> surface = surface_of(Mesh(points * [1.0, 1.4, 2.0], faces))
+    >>> basis, matches = basis_of(surface, 30), np.arange(200)
+    >>> matches[::10] = 0
+    >>> soft_map = soft_map_from_point_map(matches, 200)
+    >>> guided = guided_zoomout(soft_map, surface, surface, basis, basis, sizes=[10, 20, 30])
+    >>> bool((guided.query_to_reference == np.arange(200)).all())
+    True
     """
     if soft_map.vertices.shape[0] != len(query_basis) or soft_map.reference_size != len(reference_basis):
         raise InputError(
@@ -112,16 +138,16 @@ def guided_zoomout(
         )
     if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
         raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
-    query_basis.first(sizes[-1]), reference_basis.first(sizes[-1])  # say at once where a basis is too small
+    query_basis.first(sizes[-1]), reference_basis.first(sizes[-1])  # raises at once where a basis is too small
     edges = edges_with_faces(reference.faces)[0]
     support = local_support(soft_map.query_to_reference, query, reference)
     current = robust_functional_map(soft_map, query_basis, reference_basis, sizes[0])
 
     def match(functional_map: FloatArray) -> tuple[IntArray, NDArray[np.bool_]]:
         k = len(functional_map)
-        points = query_basis.first(k).astype(np.float32)
-        places = (reference_basis.first(k) @ functional_map.T).astype(np.float32)
-        return match_vertices(points, places, soft_map, support, reference, edges, limit, outlier)
+        query_embedding = query_basis.first(k).astype(np.float32)
+        reference_embedding = (reference_basis.first(k) @ functional_map.T).astype(np.float32)
+        return match_vertices(query_embedding, reference_embedding, soft_map, support, reference, edges, limit, outlier)
 
     matched, from_network = match(current)
     for k in sizes[1:]:
@@ -131,9 +157,21 @@ def guided_zoomout(
 
 
 def local_support(query_to_reference: IntArray, query: Surface, reference: Surface) -> FloatArray:
-    """(n,) share of the neighbours of each query vertex whose match lies at about the right distance from its own.
+    """Fraction of the neighbours of each query vertex whose match lies at about the right distance from its own.
 
     Right is between half and twice the length of the edge on the query. Matches that coincide count as wrong.
+
+    Parameters
+    ----------
+    query_to_reference : (n,) int array
+        Reference vertex of each query vertex.
+    query, reference : Surface
+        Mesh or cloud in the same unit of length.
+
+    Returns
+    -------
+    (n,) array
+        In 0..1.
     """
     edges = edges_with_faces(query.faces)[0]
     length = np.linalg.norm(query.vertices[edges[:, 0]] - query.vertices[edges[:, 1]], axis=1)
@@ -167,8 +205,8 @@ def robust_functional_map(
 
 
 def match_vertices(
-    points: NDArray[np.float32],
-    places: NDArray[np.float32],
+    query_embedding: NDArray[np.float32],
+    reference_embedding: NDArray[np.float32],
     soft_map: SoftMap,
     support: FloatArray,
     reference: Surface,
@@ -176,23 +214,41 @@ def match_vertices(
     limit: float,
     outlier: float,
 ) -> tuple[IntArray, NDArray[np.bool_]]:
-    """The match of every query vertex, and whether it is one of the network's.
+    """Match every query vertex, to a candidate of the soft map or to ZoomOut's own match.
 
     Parameters
     ----------
-    points, places : (n, k) and (m, k) array
+    query_embedding, reference_embedding : (n, k) and (m, k) array
         Phi and Psi C^T.
+    soft_map : SoftMap
+        The candidates.
+    support : (n,) array
+        `local_support` of its best matches.
+    reference : Surface
+        Mesh or cloud of m vertices.
+    edges : (e, 2) int array
+        Of the reference.
+    limit, outlier : float
+        As for `guided_zoomout`.
+
+    Returns
+    -------
+    query_to_reference : (n,) int32 array
+        Reference vertex of each query vertex.
+    from_network : (n,) bool array
+        True where the match is one of the soft map's.
     """
-    k = points.shape[1]
-    own = nearest_points(points, places)
-    spacing = _squared_spacing(places, edges)
-    base = ((points - places[own]) ** 2).sum(axis=1)
+    k = query_embedding.shape[1]
+    own = nearest_points(query_embedding, reference_embedding)
+    spacing = _squared_spacing(reference_embedding, edges)
+    base = ((query_embedding - reference_embedding[own]) ** 2).sum(axis=1)
     price = -np.log(outlier)
     best, cheapest = own.copy(), np.full(len(own), price)
     for j in range(soft_map.vertices.shape[1]):
         candidate = soft_map.vertices[:, j]
         # e^2; rounding may leave it below zero where the candidate is ZoomOut's own match
-        excess = np.maximum(((points - places[candidate]) ** 2).sum(axis=1) - base, 0.0) / spacing[candidate]
+        squared = ((query_embedding - reference_embedding[candidate]) ** 2).sum(axis=1)
+        excess = np.maximum(squared - base, 0.0) / spacing[candidate]
         if j == 0:
             kept = (support >= SUPPORTED) & (excess <= WIDEST**2) & _within_blur(candidate, own, support, reference, k)
         chance = np.maximum(soft_map.probabilities[:, j], 1e-30).astype(float)
@@ -206,22 +262,22 @@ def match_vertices(
 def _within_blur(
     candidate: IntArray, own: IntArray, support: FloatArray, reference: Surface, k: int
 ) -> NDArray[np.bool_]:
-    """(n,) whether a candidate is as near to ZoomOut's match as k eigenfunctions can tell.
+    """(n,) whether a candidate is as near to ZoomOut's match as k eigenfunctions resolve.
 
-    They resolve lengths of about sqrt(area / k); half of that is the most. The spectral distance cannot tell a point a
-    little off from one far off, since it does not grow beyond that length; straight lines can.
+    They resolve lengths of about sqrt(area / k); half of that is the most. The spectral distance does not grow
+    beyond that length, so it cannot separate a small error from a large one; the Euclidean distance can.
     """
     apart = np.linalg.norm(reference.vertices[candidate] - reference.vertices[own], axis=1)
     blur = 0.5 * np.sqrt(reference.vertex_areas.sum() / k)
-    # Among neighbours that are right with probability p, p^2 of the edges are: the root is the share of right matches.
+    # Among neighbours that are right with probability p, p^2 of the edges are: the root is the fraction of those.
     usual = np.quantile(apart, np.sqrt(support.mean()))
     return apart <= min(float(usual), float(blur))
 
 
-def _squared_spacing(places: NDArray[np.float32], edges: IntArray) -> FloatArray:
+def _squared_spacing(embedding: NDArray[np.float32], edges: IntArray) -> FloatArray:
     """(m,) mean squared length of the edges at each vertex, in the spectral space."""
-    squared = ((places[edges[:, 0]] - places[edges[:, 1]]) ** 2).sum(axis=1)
+    squared = ((embedding[edges[:, 0]] - embedding[edges[:, 1]]) ** 2).sum(axis=1)
     both = edges.T.ravel()
-    total = np.bincount(both, weights=np.tile(squared, 2), minlength=len(places))
-    degree = np.bincount(both, minlength=len(places))
+    total = np.bincount(both, weights=np.tile(squared, 2), minlength=len(embedding))
+    degree = np.bincount(both, minlength=len(embedding))
     return np.maximum(total / np.maximum(degree, 1), np.finfo(np.float32).tiny)

@@ -1,12 +1,12 @@
 """A verdict on a map of query to reference, from the map and the two surfaces alone; ground truth is never seen.
 
-A map can be wrong in ways that show: neighbours go far apart, many vertices collapse onto few, triangles are turned
-over, or much of the reference is not reached. Each is measured in a way that does not depend on how densely the shapes
-are sampled, and all are judged together.
+A map can be wrong in ways that show: neighbours are matched far apart, many vertices collapse onto few, triangles are
+inverted, or much of the reference is not covered. Each is measured in a way that does not depend on how densely the
+shapes are sampled, and all are judged together.
 
-The thresholds were chosen on built-in humans (pairs of different people and poses with the same and with different
-triangulations, 500 to 2,500 vertices, clouds, parts, noise), where errors are known, and on synthetic shapes that have
-no right map (rods, spheres, tori, grids to humans). Each constant states what was seen there.
+The thresholds were chosen on built-in humans (pairs of different subjects and poses with the same and with different
+triangulations, 500 to 2,500 vertices, clouds, partial shapes, noise), where errors are known, and on synthetic shapes
+that have no correct map (rods, spheres, tori, grids to humans). Each constant states what was seen there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from acnn.correspondence.point_maps import edge_distortions
-from acnn.correspondence.refine import has_more_border
+from acnn.correspondence.refine import has_longer_boundary
 from acnn.shapes.topology import edges_with_faces
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -27,10 +27,10 @@ Verdict = Literal["good", "doubtful", "failed"]
 
 ROOM = 4.0
 """How many times its own area a vertex of the reference may receive before its matches count as collapsed. Good maps
-leave no room for less than 4 % of the query's area, those of shapes without a right map for 69 to 99 %."""
+leave no room for less than 4 % of the query's area, those of shapes without a correct map for 69 to 99 %."""
 
 CROWDED = 0.1
-"""Fraction of the query's area without room from which on a reference with a border is taken for a part of it: 0.3
+"""Fraction of the query's area without room from which a reference with a boundary is taken for a partial shape: 0.3
 where the reference lacks 40 % of the query, below 0.04 in good maps."""
 
 LARGEST = 20.0
@@ -51,13 +51,13 @@ of the root of the area) in 13 % of the cases, those between 0.4 and 0.6 in 44 %
 
 WEAK_DOUBTFUL, WEAK_FAILED = 0.25, 0.7
 """Fraction of the query's area with weak matches: at most 0.08 in good maps of full and partial humans, 0.30 to 0.66
-where a third of the matches is wrong or the reference lacks a part of the query, above 0.9 in meaningless maps."""
+where a third of the matches is wrong or the reference lacks a region of the query, above 0.9 in meaningless maps."""
 
 PULLED, DISCONTINUOUS = 5.0, 1.5
 """A map is discontinuous where edges become more than `PULLED` times as long, and too much so where the lengths of such
 edges add up to more than `DISCONTINUOUS` times the root of the query's area. Good maps have 0 to 0.9 of it (the latter
-parts with long borders), maps with a wrong limb 2.4 and more: an exchanged leg keeps lengths and orientation but where
-it ends."""
+partial shapes with long boundaries), maps with a wrong limb 2.4 and more: a swapped leg preserves lengths and
+orientation except where it ends."""
 
 UPRIGHT_DOUBTFUL, UPRIGHT_FAILED, MIRRORED = 0.8, 0.55, 0.15
 """Fraction of the image's area that keeps its orientation: 0.84 to 1.00 in good maps, 0.6 where limbs are turned back
@@ -74,25 +74,25 @@ is matched to the other, below 0.3 in most collapsed maps."""
 
 @dataclass(frozen=True)
 class Judgement:
-    """What can be told of a map without ground truth.
+    """A verdict on a map, and the measurements that it is based on.
 
     Attributes
     ----------
-    verdict
-        `good`, `doubtful` (wrong in places, or not to be trusted without a look) or `failed` (meaningless).
-    reasons
+    verdict : Verdict
+        `good`, `doubtful` (partly wrong, or not to be trusted without a look) or `failed` (meaningless).
+    reasons : tuple[str, ...]
         Sentences: what speaks against the map. Empty for a good one.
-    advice
+    advice : tuple[str, ...]
         Sentences: what to do about it. Empty for a good one.
-    weak
+    weak : float
         Fraction of the query's area whose matches have a confidence below `WEAK`.
-    crowded
+    crowded : float
         Fraction of the query's area for which there is no room where it goes (`ROOM`).
-    discontinuity
+    discontinuity : float
         Length of the query's edges that become more than `PULLED` times as long, over the root of its area.
-    upright
+    upright : float or None
         Fraction of the image's area that keeps its orientation; None where the image has too few triangles.
-    reach
+    reach : float
         Fraction of the reference's area near a match, relative to what a query of that area can reach; may exceed 1.
     """
 
@@ -121,19 +121,19 @@ def map_confidence(query_to_reference: IntArray, query: Surface, reference: Surf
 
     Parameters
     ----------
-    query_to_reference
-        (n,) reference vertices.
-    query, reference
+    query_to_reference : (n,) int array
+        Reference vertex of each query vertex.
+    query, reference : Surface
         Meshes or clouds in the same unit.
 
     Returns
     -------
-    FloatArray
-        (n,) in 0..1.
+    (n,) array
+        In 0..1.
     """
     edges = edges_with_faces(query.faces)[0]
     n = len(query_to_reference)
-    # A map to vertices cannot keep lengths better than their distances allow.
+    # A map to vertices cannot preserve lengths more accurately than their distances.
     shortest = 2.0 * _spacing(reference)
     changes = edge_distortions(edges, query_to_reference, query.vertices, reference.vertices, shortest)
     degree = np.bincount(edges.ravel(), minlength=n)
@@ -157,20 +157,21 @@ def judge_map(
 
     Parameters
     ----------
-    query_to_reference
-        (n,) reference vertices.
-    query, reference
+    query_to_reference : (n,) int array
+        Reference vertex of each query vertex.
+    query, reference : Surface
         Meshes or clouds in the same unit.
-    confidence
-        (n,) in 0..1; None is `map_confidence`.
-    names
+    confidence : (n,) array or None
+        In 0..1; None is `map_confidence`.
+    names : tuple[str, str]
         What query and reference are called in sentences.
-    untried
-        Sentences: what could be done and has not been tried; it becomes the advice where the map is not good.
+    untried : Sequence[str]
+        Sentences: options that have not been tried; they become the advice where the map is not good.
 
     Returns
     -------
     Judgement
+        Verdict, reasons, advice and measurements.
     """
     matched = np.asarray(query_to_reference)
     trust = map_confidence(matched, query, reference) if confidence is None else np.asarray(confidence)
@@ -213,7 +214,7 @@ def judge_map(
 
     verdict: Verdict = "failed" if wrong else "doubtful" if doubt else "good"
     advice = () if verdict == "good" else tuple(untried)
-    if not wrong and (doubt or crowded > CROWDED) and has_more_border(reference, query):
+    if not wrong and (doubt or crowded > CROWDED) and has_longer_boundary(reference, query):
         verdict, advice = "doubtful", (f"{b} looks like a part of {a}: match {b} to {a}.",)
     return Judgement(verdict, (*wrong, *doubt), advice, weak, crowded, jumps, upright, reach)
 
@@ -279,9 +280,7 @@ def _upright(matched: IntArray, query: Surface, reference: Surface) -> float | N
 
 
 def _reach(matched: IntArray, query: Surface, reference: Surface) -> float:
-    """Fraction of the reference's area within two edges, of the coarser shape, of a match; over the query's area where
-    that is smaller than the reference's.
-    """
+    """Fraction of the reference's area (or the query's, if smaller) within two edges of the coarser shape of a match."""
     from scipy.spatial import cKDTree
 
     ratio = _area_ratio(query, reference)

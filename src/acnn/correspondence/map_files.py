@@ -1,7 +1,8 @@
-"""Maps between two shapes as files: reading what `acnn match` writes, in any of its forms."""
+"""Files of maps between two shapes: reading any of the formats that `acnn match` writes."""
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,15 @@ from acnn.input_files import read_npz, read_table
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.types import FloatArray, IntArray
 
+logger = logging.getLogger("acnn.correspondence")
+
 MAPS = ("a_to_b", "query_to_reference")
-SWAPPED = "The map runs from A (--to) to B (--from): were the two swapped?"
+SWAPPED = "The map goes from A (--to) to B (--from): were the two swapped?"
 MARKS = 64
-"""Vertices, spread over the numbering, whose places tell a shape from others."""
+"""Number of vertices, spread over the numbering, whose coordinates identify a shape."""
 
 SAME = 1e-3
-"""Share of the shape's size by which these may differ: other formats round, other shapes and poses differ by more."""
+"""Fraction of the shape's size by which these may differ: file formats round, other shapes and poses differ by more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,25 +33,33 @@ class FileMap:
     Attributes
     ----------
     vertices : (n,) array
-        Vertex of B for each vertex of A, -1 where it has none.
-    places : BarycentricPoints or None
-        The exact places on B's triangles, or None where only vertices are known.
+        Vertex of B for each vertex of A, -1 where there is none.
+    points : BarycentricPoints or None
+        The matches on B's triangles, or None where only vertices are known.
     notes : tuple[str, ...]
-        What is odd about the two shapes.
+        Sentences about doubts that these are the shapes that were matched.
     """
 
     vertices: IntArray
-    places: BarycentricPoints | None = None
+    points: BarycentricPoints | None = None
     notes: tuple[str, ...] = ()
 
 
 def fingerprint(shape: Shape) -> FloatArray:
-    """(2 + MARKS,) what tells a shape, as loaded, from others; moving, turning or scaling it changes nothing.
+    """Numbers that identify a shape as loaded, invariant under similarity transformations.
 
-    The numbers of vertices and faces, then distances of some vertices from their mean, over the largest of them.
+    Parameters
+    ----------
+    shape : Shape
+        As `load` returns it.
+
+    Returns
+    -------
+    (2 + MARKS,) array
+        The numbers of vertices and faces, then the distances of some vertices from their mean, divided by the largest.
     """
-    chosen = shape.vertices[np.arange(MARKS) * len(shape.vertices) // MARKS]
-    distances = np.linalg.norm(chosen - chosen.mean(axis=0), axis=1)
+    marks = shape.vertices[np.arange(MARKS) * len(shape.vertices) // MARKS]
+    distances = np.linalg.norm(marks - marks.mean(axis=0), axis=1)
     faces = len(shape.faces) if isinstance(shape, Mesh) else 0
     return np.append([float(len(shape.vertices)), float(faces)], distances / (distances.max() or 1.0))
 
@@ -56,14 +67,26 @@ def fingerprint(shape: Shape) -> FloatArray:
 def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     """Read a map of A to B.
 
-    - .txt: on line i the vertex of B for vertex i of A, both counted from 0 as in the shapes' files, -1 for none
-    - .vts: the same counted from 1, 0 for none
-    - .npz: the array `a_to_b` or `query_to_reference`, shapes as loaded; where `NAME_faces` (n,) and `NAME_weights`
-      (n, 3) are there too, they give the exact places on B's triangles
+    - .txt: on line i the vertex of B for vertex i of A, both 0-based in file order, -1 for none
+    - .vts: the same, 1-based, 0 for none
+    - .npz: the array `a_to_b` or `query_to_reference`, for shapes as loaded; with `NAME_faces` (n,) and `NAME_weights`
+      (n, 3), also the barycentric points on B's triangles
     - a folder: its `map.npz`
 
-    Where `map.npz` holds `a_fingerprint` and `b_fingerprint` (or `reference_fingerprint`), A and B must be the shapes
-    that the map was made of, if in other poses; this goes for the text files beside it, too.
+    Where `map.npz` contains `a_fingerprint` and `b_fingerprint` (or `reference_fingerprint`), A and B must be the
+    shapes that were matched, possibly in other poses; this also holds for text files in the same folder.
+
+    Parameters
+    ----------
+    path : Path
+        The file or folder.
+    a, b : Shape
+        As `load` returns them.
+
+    Returns
+    -------
+    FileMap
+        For the vertices of A as loaded.
 
     Raises
     ------
@@ -73,12 +96,12 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     if path.is_dir():
         path = path / "map.npz"
     if not path.is_file():
-        raise InputError(f"{path}: there is no such file. A map is what 'acnn match' writes: a_to_b.txt or map.npz.")
+        raise InputError(f"{path}: there is no such file. 'acnn match' writes maps: a_to_b.txt or map.npz.")
     if path.suffix.lower() == ".npz":
         return _from_arrays(path, a, b)
     table = read_table(path, np.int64)
     if table.shape[1] != 1:
-        raise InputError(f"{path}: has {table.shape[1]} numbers on a line; one vertex on each line is needed.")
+        raise InputError(f"{path}: has {table.shape[1]} numbers per line; one vertex per line is needed.")
     rows = table[:, 0]
     in_file = _file_count(a)
     if len(rows) != in_file:
@@ -91,11 +114,22 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
         rows = rows[a.source.to_file]
     if b.source is not None:
         rows = np.append(b.source.from_file, -1)[rows]
-    return replace(_known(path, rows), notes=notes)
+    return replace(_checked_matches(path, rows), notes=notes)
 
 
 def files_of_match(folder: Path) -> list[Path]:
-    """Files that `acnn match` has written into a folder, as its `map.npz` lists them; none where it does not."""
+    """List the files that `acnn match` wrote into a folder, as recorded in its `map.npz`.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder.
+
+    Returns
+    -------
+    list[Path]
+        Empty where nothing is recorded.
+    """
     try:
         listed = read_npz(folder / "map.npz").get("files")
     except InputError:
@@ -104,13 +138,14 @@ def files_of_match(folder: Path) -> list[Path]:
 
 
 def _arrays_beside(path: Path) -> dict[str, NDArray[Any]]:
-    """Arrays of the same map beside its text; empty where there are none."""
+    """Arrays of the same map in the folder of its text file; empty where there are none."""
     beside = path.with_name("map.npz")
     if path.stem not in MAPS or not beside.is_file():
         return {}
     try:
         arrays = read_npz(beside)
-    except InputError:  # the text alone will do
+    except InputError as error:
+        logger.debug("%s is ignored, the text file is enough: %s", beside, error)
         return {}
     return arrays if path.stem in arrays else {}
 
@@ -119,10 +154,10 @@ def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
     arrays = read_npz(path)
     name = next((name for name in MAPS if name in arrays), None)
     if name is None:
-        raise InputError(f"{path}: holds {', '.join(arrays) or 'nothing'}; an array {' or '.join(MAPS)} is needed.")
+        raise InputError(f"{path}: contains {', '.join(arrays) or 'nothing'}; an array {' or '.join(MAPS)} is needed.")
     rows = arrays[name]
     if rows.dtype.kind not in "iu":
-        raise InputError(f"{path}: {name} holds {rows.dtype}; numbers of vertices are needed.")
+        raise InputError(f"{path}: {name} has type {rows.dtype}; vertex indices are needed.")
     if rows.shape != (len(a.vertices),):
         raise InputError(
             f"{path}: {name} has shape {rows.shape}, but A has {len(a.vertices)} vertices as loaded. {SWAPPED}"
@@ -130,26 +165,26 @@ def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
     _check(path, rows, len(b.vertices))
     rows = rows.astype(np.int64)
     notes = _check_shapes(path, name, arrays, a, b)
-    places = None
+    points = None
     if f"{name}_faces" in arrays and f"{name}_weights" in arrays and isinstance(b, Mesh):
         faces, weights = arrays[f"{name}_faces"], arrays[f"{name}_weights"]
         fits = faces.shape == rows.shape and weights.shape == (len(rows), 3)
         fits = fits and faces.dtype.kind in "iu" and weights.dtype.kind == "f"
         if not fits or faces.max() >= len(b.faces) or faces.min() < -1:
             raise InputError(f"{path}: {name}_faces and {name}_weights do not fit A's vertices and B's triangles.")
-        # Not above 2 either, so that no sum overflows.
+        # Bounded by 2, so that no sum overflows.
         bounded = np.isfinite(weights).all() and np.abs(weights).max() <= 2.0
         if not (bounded and np.allclose(weights[faces >= 0].sum(axis=1), 1.0, atol=1e-3)):
             raise InputError(f"{path}: {name}_weights must sum to 1 in every row.")
-        places = BarycentricPoints(np.maximum(faces, 0).astype(np.int32), weights.astype(float))
+        points = BarycentricPoints(np.maximum(faces, 0).astype(np.int32), weights.astype(float))
         rows = np.where(faces >= 0, rows, -1)
-    return replace(_known(path, rows, places), notes=notes)
+    return replace(_checked_matches(path, rows, points), notes=notes)
 
 
-def _known(path: Path, rows: NDArray[Any], places: BarycentricPoints | None = None) -> FileMap:
+def _checked_matches(path: Path, rows: NDArray[Any], points: BarycentricPoints | None = None) -> FileMap:
     if not (rows >= 0).any():
         raise InputError(f"{path}: no vertex of A has a match.")
-    return FileMap(rows.astype(np.int32), places)
+    return FileMap(rows.astype(np.int32), points)
 
 
 def _check(path: Path, rows: NDArray[Any], count: int) -> None:
@@ -161,33 +196,38 @@ def _check(path: Path, rows: NDArray[Any], count: int) -> None:
 
 
 def _check_shapes(path: Path, name: str, arrays: dict[str, NDArray[Any]], a: Shape, b: Shape) -> tuple[str, ...]:
-    """What is odd about the shapes, where the map says of which it was made.
+    """Compare A and B with the fingerprints of the shapes that were matched, where the map records them.
+
+    Returns
+    -------
+    tuple[str, ...]
+        A note for each shape that matches its fingerprint only in its numbers of vertices and faces.
 
     Raises
     ------
     InputError
-        Where they cannot be those, or those in other poses.
+        Where A or B cannot be the shape that was matched, not even in another pose.
     """
     records = [arrays.get(f"{key}_fingerprint") for key in ("a", "b" if name == "a_to_b" else "reference")]
-    if not (_is(a, records[0]) or _is(b, records[1])) and _is(a, records[1]) and _is(b, records[0]):
-        raise InputError(f"{path}: was made of these two shapes the other way round. {SWAPPED}")
+    as_given = _is_shape(a, records[0]) or _is_shape(b, records[1])
+    if not as_given and _is_shape(a, records[1]) and _is_shape(b, records[0]):
+        raise InputError(f"{path}: is a map of these two shapes in the other direction. {SWAPPED}")
     notes = []
     for shape, label, record in ((a, "A (--to)", records[0]), (b, "B (--from)", records[1])):
-        if record is None or _is(shape, record):
+        if record is None or _is_shape(shape, record):
             continue
         what = "a shape" if shape.source is None else shape.source.name
         if not _same_counts(fingerprint(shape), record):
             raise InputError(
-                f"{path}: was not made of {what}, which is given as {label} ({_counts(fingerprint(shape))}), but of "
-                f"another shape ({_counts(record)}). Name the shape that was matched, or match this one with "
-                "'acnn match'."
+                f"{path}: {what}, given as {label} ({_counts(fingerprint(shape))}), is not the shape that was matched "
+                f"({_counts(record)}). Give the shape that was matched, or match this one with 'acnn match'."
             )
         notes.append(f"{what}, given as {label}, is not the shape that was matched, unless in another pose")
     return tuple(notes)
 
 
-def _is(shape: Shape, record: NDArray[Any] | None) -> bool:
-    """Whether a record is of this shape, or there is none that can be read."""
+def _is_shape(shape: Shape, record: NDArray[Any] | None) -> bool:
+    """Whether a recorded fingerprint is that of this shape, or is missing or unreadable."""
     here = fingerprint(shape)
     if record is None or record.shape != here.shape or record.dtype.kind != "f" or not np.isfinite(record).all():
         return True
@@ -195,7 +235,7 @@ def _is(shape: Shape, record: NDArray[Any] | None) -> bool:
 
 
 def _same_counts(here: NDArray[Any], record: NDArray[Any]) -> bool:
-    """Whether vertices and faces are as many; the points of a mesh may be given without their faces."""
+    """Whether the numbers of vertices and faces agree; a mesh may be given as a point cloud."""
     return bool(here[0] == record[0] and (here[1] == record[1] or 0 in (here[1], record[1])))
 
 

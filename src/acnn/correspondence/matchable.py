@@ -1,4 +1,4 @@
-"""Whether a shape can be matched at all, decided before any work and reported in terms of the shape."""
+"""Checks, before any work, that a shape can be matched."""
 
 from __future__ import annotations
 
@@ -23,32 +23,35 @@ LINE = 1e-4
 """Width over length, as standard deviations of the points, below which a shape is a line: a rod 20,000 times as long as
 wide."""
 
+MANY = 1000
+"""Number of points above which a cloud is assumed to have a surface."""
+
 FLAT = 1e-6
 """Thickness over length, as standard deviations of the points, below which a shape is flat."""
 
 
 def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[str]:
-    """Check that a shape has a surface on which vertices can be told apart.
+    """Check that a shape has a surface on which vertices can be distinguished.
 
     Parameters
     ----------
-    shape
+    shape : Shape
         As `load` returns it.
-    name
+    name : str
         What it is called in messages where it did not come from a file, such as `A`.
-    spectral
-        Whether eigenfunctions are needed: for matching by descriptors, to which the pretrained model gives way. A
-        network that was trained on fragments, or on shapes of many components, can match such shapes without.
+    spectral : bool
+        Whether eigenfunctions are needed: for descriptor matching, to which the pretrained model falls back. A network
+        that was trained on fragments, or on shapes of many components, can match such shapes without.
 
     Returns
     -------
-    list of str
-        What speaks against a good match without ruling it out: parts that cannot be matched, a flat shape.
+    list[str]
+        Notices about what makes a good match unlikely: components that cannot be matched, a flat shape.
 
     Raises
     ------
     InputError
-        With what the shape is, and what would be needed.
+        Where the shape cannot be matched, with what would be needed.
     """
     who = f"{name} ({shape.source.name})" if shape.source is not None and shape.source.path else name
     n = len(shape.vertices)
@@ -56,8 +59,8 @@ def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[s
     if n < fewest:
         what = f"{n} points" if not isinstance(shape, Mesh) else f"{n} vertices and {len(shape.faces)} faces"
         raise InputError(
-            f"{who} has only {what}: at least {fewest} vertices are needed to tell them apart, and 1,000 or more for a "
-            "good match. Subdivide it, or export it with more detail."
+            f"{who} has only {what}: at least {fewest} vertices are needed, and 1,000 or more for a good "
+            "match. Subdivide it, or export it with more detail."
         )
     length, width, thickness = _spreads(shape.vertices)
     if not width > LINE * length:
@@ -80,12 +83,36 @@ def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[s
             f"shapes of at most {COMPONENTS} components can be matched. Join vertices that should be one, or match the "
             "components one by one."
         )
-    lost = int((~np.isin(member, main)).sum())
+    unmatched = int((~np.isin(member, main)).sum())
     notices.append(
         f"{who} consists of {len(areas)} separate components. Matches of all but the {len(main)} largest "
-        f"({lost} of {n} vertices) mean little: remove such debris for a clean map."
+        f"({unmatched} of {n} vertices) are unreliable: remove such debris for a clean map."
     )
     return notices
+
+
+def describe_shape(shape: Mesh | PointCloud) -> dict[str, Any]:
+    """Describe a shape, with the finding `no-surface` for a cloud from which no surface can be made.
+
+    Parameters
+    ----------
+    shape : Mesh or PointCloud
+        As `load` returns it.
+
+    Returns
+    -------
+    dict[str, Any]
+        As from `acnn.shapes.describe.describe`.
+    """
+    description = describe(shape)
+    if isinstance(shape, PointCloud):
+        # For matching, the cloud is loaded with repair, which merges coincident points.
+        single = np.unique(same_place(np.asarray(shape.vertices, np.float64)))
+        cloud = PointCloud(shape.vertices[single], None if shape.normals is None else shape.normals[single])
+        if not _has_surface(cloud):
+            text = f"no surface can be made from its {len(single)} points, so it cannot be matched: use more points"
+            description["findings"].append({"kind": "no-surface", "count": 1, "text": text, "repaired": False})
+    return description
 
 
 def _spreads(points: FloatArray) -> FloatArray:
@@ -111,25 +138,8 @@ def _components(shape: Shape) -> tuple[FloatArray, IntArray]:
     return np.bincount(member, minlength=count).astype(float), member
 
 
-MANY = 1000
-"""Points above which a cloud is not tried out."""
-
-
-def describe_shape(shape: Mesh | PointCloud) -> dict[str, Any]:
-    """What `acnn.shapes.describe` says, and the finding `no-surface` for a cloud of which no surface can be made."""
-    facts = describe(shape)
-    if isinstance(shape, PointCloud):
-        # Whoever matches the cloud loads it with repair, which joins points at the same place.
-        single = np.unique(same_place(np.asarray(shape.vertices, np.float64)))
-        cloud = PointCloud(shape.vertices[single], None if shape.normals is None else shape.normals[single])
-        if not _has_surface(cloud):
-            text = f"no surface can be made of its {len(single)} points, so it cannot be matched: use more points"
-            facts["findings"].append({"kind": "no-surface", "count": 1, "text": text, "repaired": False})
-    return facts
-
-
 def _has_surface(cloud: PointCloud) -> bool:
-    """Whether anything can be computed on a cloud; one of very many points is believed to have a surface."""
+    """Whether a surface can be made from a cloud; assumed without a try where it has more than `MANY` points."""
     from acnn.surface.surface import surface_of
 
     try:

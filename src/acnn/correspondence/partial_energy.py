@@ -1,12 +1,12 @@
-"""The energy of a partial functional map: its terms and gradients, the spectra of both shapes, and its minimisation.
+"""Energy of a partial functional map: its minimisation, the spectra of both shapes, and its terms and gradients.
 
     |C A - B(eta(v))|_{2,1}  +  mu1 (area(part) - int eta(v))^2  +  mu2 int xi(v) |grad v|
     +  mu3 |C o W|^2  +  mu4 sum_{i != j} (C^T C)_ij^2  +  mu5 sum_i ((C^T C)_ii - d_i)^2
 
-C (k_full, k_part) carries coefficients of functions on the part to those on the full shape; A and B are coefficients of
-functions that correspond; v tells where on the full shape the part lies. Rodola, Cosmo, Bronstein, Torsello, Cremers,
-Partial functional correspondence, 2016. Areas are shares of the full shape's area and lengths are over its root, so
-that no weight depends on the unit of length.
+C (k_full, k_part) maps coefficients of functions on the partial shape to those on the full shape; A and B are
+coefficients of corresponding functions; v marks the region of the partial shape on the full shape. Rodola, Cosmo,
+Bronstein, Torsello, Cremers, Partial functional correspondence, 2016. Areas are fractions of the full shape's area
+and lengths are over its root, so that no weight depends on the unit of length.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
 STEEPNESS = 6.0
-"""Of eta: with the paper's 2 a vertex inside the part (v = 1) would count 0.88; with the 6 of its public code 0.998."""
+"""Of eta: with the paper's 2 a vertex inside (v = 1) would count 0.88; with the 6 of its public code 0.998."""
 
 WIDTH = 0.2
 """Standard deviation of xi about v = 1/2."""
 
 SMOOTHING = 1e-8
-"""Added, squared, under roots: norms have a gradient at zero, too."""
+"""Added, squared, under roots, so that norms have a gradient at zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class UnitSurface:
 
 
 def unit_surface(full: Surface) -> UnitSurface:
-    """The quantities of the full shape that the energy needs."""
+    """Compute the quantities of the full shape that the energy needs."""
     from acnn.surface.laplacian import hat_gradients
 
     area = float(full.vertex_areas.sum())
@@ -73,13 +73,13 @@ def eta(v: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def xi(v: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Closeness to the border eta(v) = 1/2 and its derivative: exp(-(v - 1/2)^2 / (2 sigma^2)), sigma = `WIDTH`."""
+    """Closeness to the boundary eta(v) = 1/2 and its derivative: exp(-(v - 1/2)^2 / (2 sigma^2)), sigma = `WIDTH`."""
     value = np.exp(-((v - 0.5) ** 2) / (2.0 * WIDTH**2))
     return value, -(v - 0.5) / WIDTH**2 * value
 
 
 def data_term(functional_map: FloatArray, a: FloatArray, b: FloatArray) -> tuple[float, FloatArray]:
-    """|C A - B|_{2,1}, the sum of the lengths of columns, which lets single functions disagree; gradient in C.
+    """|C A - B|_{2,1}, the sum of the lengths of columns, robust to single functions that disagree; gradient in C.
 
     Parameters
     ----------
@@ -92,10 +92,10 @@ def data_term(functional_map: FloatArray, a: FloatArray, b: FloatArray) -> tuple
     return float(length.sum()), (residual / length) @ a.T
 
 
-def data_term_of_part(
+def data_term_of_region(
     v: FloatArray, mapped: FloatArray, eigenfunctions: FloatArray, functions: FloatArray, areas: FloatArray
 ) -> tuple[float, FloatArray]:
-    """The same with C A held and B(eta(v)) = Psi^T diag(areas eta(v)) G; gradient in v.
+    """The same with C A fixed and B(eta(v)) = Psi^T diag(areas eta(v)) G; gradient in v.
 
     Parameters
     ----------
@@ -122,16 +122,16 @@ def area_term(v: FloatArray, areas: FloatArray, part_area: float) -> tuple[float
     return missing**2, -2.0 * missing * areas * slope
 
 
-def border_term(v: FloatArray, full: UnitSurface) -> tuple[float, FloatArray]:
-    """int xi(v) |grad v|, the length of the part's border (Mumford and Shah), gradient in v.
+def boundary_term(v: FloatArray, full: UnitSurface) -> tuple[float, FloatArray]:
+    """int xi(v) |grad v|, the length of the region's boundary (Mumford and Shah), gradient in v.
 
     v is linear on each face; xi is the mean over its corners.
     """
-    near, slope = xi(v)
+    closeness, slope = xi(v)
     corners = v[full.faces]
     gradient = np.einsum("fk,fka->fa", corners, full.gradients)
     steep = np.sqrt((gradient**2).sum(axis=1) + SMOOTHING**2)
-    weight = near[full.faces].mean(axis=1)
+    weight = closeness[full.faces].mean(axis=1)
     by_corner = slope[full.faces] / 3.0 * steep[:, None] + np.einsum(
         "fka,fa->fk", full.gradients, gradient * (weight / steep)[:, None]
     )
@@ -164,12 +164,12 @@ def _lengths(columns: FloatArray) -> FloatArray:
 
 
 SPREAD = 0.03
-"""How quickly the mask of the slanted diagonal gives way to higher frequencies, as published."""
+"""Decay of the mask of the slanted diagonal towards higher frequencies, as published."""
 
 
 @dataclass(frozen=True, eq=False)
 class PartialBases:
-    """Eigenfunctions of part and full shape in ONE unit of area, that of the full shape.
+    """Eigenfunctions of the partial and the full shape in ONE unit of area, that of the full shape.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class PartialBases:
     full : SpectralBasis
         As in `SpectralBasis`.
     share : float
-        Area of the part over that of the full shape.
+        Area of the partial shape over that of the full shape.
     """
 
     part: SpectralBasis
@@ -186,7 +186,7 @@ class PartialBases:
     share: float
 
     def rank(self, k: int) -> int:
-        """Eigenfunctions of the part that belong to the first k of the full shape."""
+        """Number of eigenfunctions of the partial shape that correspond to the first k of the full shape."""
         return estimated_rank(self.part.eigenvalues, self.full.eigenvalues[:k])
 
     def size_of_rank(self, rank: int) -> int:
@@ -198,20 +198,32 @@ class PartialBases:
 
 
 def partial_bases(part: Surface, full: Surface, part_basis: SpectralBasis, full_basis: SpectralBasis) -> PartialBases:
-    """Bring the bases of part and full shape, both of `basis_of`, into one unit of area.
+    """Bring the bases of both shapes into one unit of area.
+
+    Parameters
+    ----------
+    part, full : Surface
+        In the same unit of length.
+    part_basis, full_basis : SpectralBasis
+        From `basis_of`.
+
+    Returns
+    -------
+    PartialBases
+        In the unit of the full shape.
 
     Raises
     ------
     InputError
-        Where a basis does not belong to its shape, or the shapes are in different run units.
+        Where a basis does not belong to its shape, or the shapes are in different units of length.
     """
-    for basis, surface, name in ((part_basis, part, "part"), (full_basis, full, "full shape")):
+    for basis, surface, name in ((part_basis, part, "partial shape"), (full_basis, full, "full shape")):
         if len(basis) != len(surface.vertices):
             raise InputError(f"The basis of the {name} has {len(basis)} vertices, the {name} {len(surface.vertices)}.")
     share = float(part.vertex_areas.sum() / full.vertex_areas.sum())
     if not share < 1.5:
         raise InputError(
-            f"The part has {share:.2g} times the area of the full shape. Give both the same unit of length: "
+            f"The partial shape has {share:.2g} times the area of the full shape. Use the same unit of length: "
             "surface_of(part, unit=full.unit)."
         )
     scaled = SpectralBasis(
@@ -240,7 +252,7 @@ def slanted_mask(k_full: int, k_part: int, rank: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class PartialWeights:
-    """Weights of the terms in `partial_energy`, with the data term scaled so that it is 1 where C and v are zero.
+    """Weights of the terms of the energy, with the data term scaled so that it is 1 where C and v are zero.
 
     Attributes
     ----------
@@ -264,9 +276,9 @@ class Alternated:
     Attributes
     ----------
     functional_map : (k_full, k_part) array
-        Part to full.
+        Of the partial to the full shape.
     v : (m,) array
-        eta(v) is the part's share of each vertex of the full shape.
+        eta(v) is the membership of each vertex of the full shape in the region.
     energies : tuple[float, ...]
         After each half step, first of C, then of v; never rising.
     """
@@ -289,12 +301,12 @@ def alternate(
     steps: tuple[int, int] = (150, 40),
     weights: PartialWeights = PartialWeights(),  # noqa: B008 (frozen)
 ) -> Alternated:
-    """Find the map and the part for functions that correspond.
+    """Minimise the energy over the map and the region in alternation, for corresponding functions.
 
     Parameters
     ----------
     bases : PartialBases
-        Of part and full shape.
+        Of the partial and the full shape.
     full : UnitSurface
         The full shape.
     part_functions, full_functions : (n, q) and (m, q) array
@@ -302,15 +314,20 @@ def alternate(
     start : (k, k) array or None
         Map to start from; None takes the slanted diagonal itself, 1 - W / max W.
     v : (m,) array or None
-        Part to start from; None takes all of the full shape (v = 1).
+        Region to start from; None takes all of the full shape (v = 1).
     k : int
-        Eigenfunctions of both shapes, fewer where there are fewer.
+        Number of eigenfunctions of both shapes, as far as they have so many.
     rounds : int
-        Of C, then v.
+        Number of alternations, of C, then v.
     steps : tuple[int, int]
         Of L-BFGS for C and for v in each round.
     weights : PartialWeights
         Of the terms.
+
+    Returns
+    -------
+    Alternated
+        The map and the region.
 
     Raises
     ------
@@ -320,12 +337,12 @@ def alternate(
     k_full, k_part = min(k, bases.full.size), min(k, bases.part.size)
     if len(part_functions) != len(bases.part) or len(full_functions) != len(bases.full):
         raise InputError(
-            f"Functions have {len(part_functions)} and {len(full_functions)} rows; the part has {len(bases.part)} "
-            f"vertices, the full shape {len(bases.full)}."
+            f"Functions have {len(part_functions)} and {len(full_functions)} rows; the partial shape has "
+            f"{len(bases.part)} vertices, the full shape {len(bases.full)}."
         )
     if part_functions.shape[1] != full_functions.shape[1] or not part_functions.shape[1]:
         raise InputError(
-            f"{part_functions.shape[1]} functions on the part cannot correspond to {full_functions.shape[1]}."
+            f"{part_functions.shape[1]} functions on the partial shape cannot correspond to {full_functions.shape[1]}."
         )
     phi, psi = bases.part.first(k_part), bases.full.first(k_full)
     a = phi.T @ (bases.part.mass[:, None] * part_functions)
@@ -352,9 +369,9 @@ def alternate(
 
     def of_part(u: FloatArray, mapped: FloatArray) -> tuple[float, FloatArray]:
         return _sum(
-            (1.0, data_term_of_part(u, mapped, psi, functions, full.vertex_areas)),
+            (1.0, data_term_of_region(u, mapped, psi, functions, full.vertex_areas)),
             (weights.area, area_term(u, full.vertex_areas, bases.share)),
-            (weights.border, border_term(u, full)),
+            (weights.border, boundary_term(u, full)),
         )
 
     energies: list[float] = []
@@ -386,7 +403,7 @@ def _minimise(
         value, gradient = function(x.reshape(start.shape))
         return value, gradient.ravel()
 
-    # v has one entry per vertex and gradients as small as its area: they are brought to the size of v first.
+    # v has one entry per vertex and gradients as small as its area: they are scaled to the size of v first.
     before, gradient = flat(start.ravel())
     size = max(float(np.abs(gradient).max()), 1e-30)
     found = minimize(

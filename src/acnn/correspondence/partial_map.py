@@ -1,13 +1,13 @@
-"""Partial functional maps: from a part to the full shape that it was cut from.
+"""Partial functional maps: from a partial shape to the full shape.
 
-Two entrances: `partial_map` refines matches (of a network), `partial_map_from_descriptors` starts from descriptors such
-as SHOT and needs nothing learned. Both go the same way:
+There are two entry points: `partial_map` refines matches (of a network), `partial_map_from_descriptors` starts from
+descriptors such as SHOT and needs no training. Both have the same steps:
 
-1. guided ZoomOut along the slanted diagonal (`partial_zoomout.py`), from functional maps of several sizes;
-2. functions that correspond, heat kernels at matches that fit well, and the energy minimised over the map C and the
-   part v in turn (`partial_energy.py`, `partial_alternation.py`);
-3. ZoomOut again, from that C and with matches outside the part left aside;
-4. of all maps, the start among them, the one that distorts lengths least.
+1. guided ZoomOut along the slanted diagonal (`partial_search.py`), from functional maps of several sizes;
+2. corresponding functions (heat kernels at consistent matches), and minimisation of the energy over the map C and the
+   region v in alternation (`partial_energy.py`);
+3. ZoomOut again, from that C and ignoring matches outside the region;
+4. of all maps, including the start, the one that distorts lengths least.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EIGENFUNCTIONS = 200
 """Of each shape, where it has enough vertices."""
 
 SMALLEST = 50
-"""Vertices below which a part cannot be matched by descriptors alone."""
+"""Number of vertices below which a partial shape cannot be matched by descriptors alone."""
 
 
 def partial_map(
@@ -41,10 +41,10 @@ def partial_map(
     eigenfunctions: int = EIGENFUNCTIONS,
     rounds: int = 3,
 ) -> PartialMap:
-    """Refine matches of a part to its full shape; many of them must be right, others may be anywhere.
+    """Refine matches of a partial shape to the full shape; many of them must be right, others may be arbitrary.
 
-    A map is judged without the truth by its distortion, the mean over edges of the part of min(1, |l' - l| / l) with l
-    the length of the edge and l' the distance of its ends' matches. The least distorted one is taken if it agrees with
+    A map is judged without ground truth by its distortion, the mean over edges of min(1, |l' - l| / l) with l the
+    length of an edge and l' the distance of its ends' matches. The least distorted one is taken if it agrees with
     at least half of the start's trusted matches (to within a tenth of the root of the full shape's area; trusted are
     those whose neighbours are matched at the right distance, weighted by confidence and area), else the start is kept.
 
@@ -53,25 +53,51 @@ def partial_map(
     matches : SoftMap or array_like
         Soft map, or (n,) vertices of the full shape.
     part, full : Surface
-        Mesh or cloud in the SAME run unit: surface_of(part, unit=full.unit).
+        The partial and the full shape, in the SAME unit of length: surface_of(part, unit=full.unit).
     confidence : (n,) array or None
         In 0..1, for a point map.
     part_basis, full_basis : SpectralBasis or None
-        From `basis_of`, where they are known already.
+        From `basis_of`, to save computing them.
     eigenfunctions : int
-        How many to use of each shape at most.
+        Largest number to use of each shape.
     rounds : int
-        Of steps 2 and 3 at most; they end where nothing gets better.
+        Largest number of repetitions of steps 2 and 3; they end when the map does not improve.
+
+    Returns
+    -------
+    PartialMap
+        The least distorted map, or the start.
 
     Raises
     ------
     InputError
         Where the matches do not fit the shapes, or the shapes are in different units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.datasets.parts import cut_part
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> from scipy.spatial import ConvexHull
+    >>> points = np.random.default_rng(0).standard_normal((300, 3))
+    >>> points /= np.linalg.norm(points, axis=1, keepdims=True)
+    >>> faces = ConvexHull(points).simplices.astype(np.int32)
+    >>> outward = np.linalg.det(points[faces]) > 0
+    >>> faces[~outward] = faces[~outward][:, ::-1]
+    >>> mesh = Mesh(points * [1.0, 1.4, 2.0], faces)
+    >>> part, truth = cut_part(mesh, "cuts", missing=0.4)
+    >>> matches = truth.copy()
+    >>> matches[::5] = 0
+    >>> full = surface_of(mesh)
+    >>> result = partial_map(matches, surface_of(part, unit=full.unit), full)
+    >>> result.report.used, result.report.distortion.after < result.report.distortion.before
+    ('pfm', True)
     """
     if not isinstance(matches, SoftMap):
         matches = soft_map_from_point_map(matches, len(full.vertices), confidence)
     elif confidence is not None:
-        raise InputError("A soft map brings its own confidence: leave the argument out.")
+        raise InputError("A soft map has its own confidence: omit the argument.")
     bases = _bases(part, full, part_basis, full_basis, eigenfunctions)
     return PartialSearch(matches, part, full, bases).run(rounds)
 
@@ -88,28 +114,59 @@ def partial_map_from_descriptors(
     rounds: int = 4,
     functions: int = 80,
 ) -> PartialMap:
-    """Match a part to its full shape by descriptors alone.
+    """Match a partial shape to the full shape by descriptors alone.
 
-    The nearest descriptors give matches to start from, and the descriptors themselves the first functions that
-    correspond (their principal components); later rounds take the matches found.
-
-    Other parameters and errors as in `partial_map`; InputError for a part of fewer than `SMALLEST` vertices.
+    The nearest descriptors give matches to start from, and the principal components of the descriptors the first
+    corresponding functions; later rounds use the best matches.
 
     Parameters
     ----------
     part, full : Surface
-        Mesh or cloud in the SAME run unit.
+        The partial and the full shape, in the SAME unit of length.
     part_descriptors, full_descriptors : (n, p) and (m, p) array or None
         None is SHOT of both.
+    part_basis, full_basis : SpectralBasis or None
+        From `basis_of`, to save computing them.
+    eigenfunctions : int
+        Largest number to use of each shape.
     rounds : int
-        Outer rounds at most, the first with the descriptors.
+        Largest number of outer rounds, the first with the descriptors.
     functions : int
-        How many principal components.
+        Number of principal components.
+
+    Returns
+    -------
+    PartialMap
+        The least distorted map.
+
+    Raises
+    ------
+    InputError
+        For a partial shape of fewer than `SMALLEST` vertices, or shapes in different units.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.datasets.parts import cut_part
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> from scipy.spatial import ConvexHull
+    >>> points = np.random.default_rng(0).standard_normal((300, 3))
+    >>> points /= np.linalg.norm(points, axis=1, keepdims=True)
+    >>> faces = ConvexHull(points).simplices.astype(np.int32)
+    >>> outward = np.linalg.det(points[faces]) > 0
+    >>> faces[~outward] = faces[~outward][:, ::-1]
+    >>> mesh = Mesh(points * [1.0, 1.4, 2.0], faces)
+    >>> part, truth = cut_part(mesh, "cuts", missing=0.4)
+    >>> full = surface_of(mesh)
+    >>> result = partial_map_from_descriptors(surface_of(part, unit=full.unit), full, rounds=1)
+    >>> result.report.distortion.after <= result.report.distortion.before
+    True
     """
     if len(part.vertices) < SMALLEST:
         raise InputError(
-            f"The part has {len(part.vertices)} vertices; at least {SMALLEST} are needed to match it by descriptors. "
-            "Give a larger part or a finer mesh, or start from known matches with partial_map."
+            f"The partial shape has {len(part.vertices)} vertices; at least {SMALLEST} are needed to match it by "
+            "descriptors. Give a larger or finer mesh, or start from known matches with partial_map."
         )
     bases = _bases(part, full, part_basis, full_basis, eigenfunctions)
     if part_descriptors is None or full_descriptors is None:
@@ -126,13 +183,26 @@ def partial_map_from_descriptors(
 def soft_map_from_descriptors(part_descriptors: FloatArray, full_descriptors: FloatArray, k: int = 5) -> SoftMap:
     """Soft map of the nearest descriptors: f(x, y) ~ exp(-|p(x) - q(y)|^2 / s), s a fifth of the median least distance.
 
+    Parameters
+    ----------
+    part_descriptors, full_descriptors : (n, p) and (m, p) array
+    k : int
+        Number of matches to keep per vertex.
+
+    Returns
+    -------
+    SoftMap
+        Of n vertices to m.
+
     Raises
     ------
     InputError
         Where the descriptors do not have the same length.
     """
     if part_descriptors.ndim != 2 or part_descriptors.shape[1:] != full_descriptors.shape[1:]:
-        raise InputError(f"Descriptors of shapes {part_descriptors.shape} and {full_descriptors.shape} do not compare.")
+        raise InputError(
+            f"Descriptors of shapes {part_descriptors.shape} and {full_descriptors.shape} cannot be compared."
+        )
     p, q = part_descriptors.astype(np.float32), full_descriptors.astype(np.float32)
     nearest = ((p - q[nearest_points(p, q)]) ** 2).sum(axis=1)
     scale = np.float32(max(float(np.median(nearest)) / 5.0, 1e-6))

@@ -1,9 +1,10 @@
-"""Refinement of what the network gave, with a check that it did no harm; the truth is never seen."""
+"""Refinement of soft maps and point maps, with a check, without ground truth, that the result is not worse."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,6 +19,7 @@ from acnn.correspondence.functional_map import (
     spectral_icp,
 )
 from acnn.correspondence.guided_zoomout import guided_zoomout
+from acnn.correspondence.partial_search import Change
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
 from acnn.shapes.mesh import Shape
@@ -25,16 +27,18 @@ from acnn.shapes.topology import edges_with_faces
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
+logger = logging.getLogger("acnn.correspondence")
+
 RefineMethod = Literal["none", "fm", "zoomout", "pfm", "auto"]
 
 EIGENFUNCTIONS: dict[RefineMethod, int] = {"none": 1, "fm": 250, "zoomout": 200, "pfm": 200, "auto": 200}
-"""How many eigenfunctions each method takes, where the shapes have enough vertices."""
+"""Number of eigenfunctions of each method, where the shapes have enough vertices."""
 
-WHOLE = 0.9
-"""A query with a border and less than this share of the reference's area is a part of it."""
+FULL = 0.9
+"""A query with a boundary and less than this fraction of the reference's area is a partial shape."""
 
 FEWEST = 5
-"""Eigenfunctions below which no map is worth fitting."""
+"""Eigenfunctions below which no functional map is fitted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,14 +49,56 @@ class Refined:
     ----------
     query_to_reference : (n,) array
         Reference vertices.
-    facts : dict[str, Any]
-        `method` asked for; `used`, which is `none` where refinement looked worse than the start; `why`, in words;
-        `chosen_because` with `auto`; `eigenfunctions`; and of the map before and after: `coverage`, `roughness`,
-        `agreement` (see `refine`), or for `pfm` `distortion` and `agreement` (see `partial_map`).
+    report : RefinementReport
+        What was done, and why.
     """
 
     query_to_reference: IntArray
-    facts: dict[str, Any]
+    report: RefinementReport
+
+
+@dataclass(frozen=True)
+class RefinementReport:
+    """What a refinement did; None stands for figures that its method does not have.
+
+    Attributes
+    ----------
+    method : str
+        The requested method.
+    used : str
+        The method of the result, `none` where refinement looked worse than the start.
+    why : str
+        The reason for that.
+    chosen_because : str or None
+        With `auto`, the reason for the method.
+    share : float or None
+        With `pfm`, area of the query as a fraction of that of the reference.
+    eigenfunctions : int or None
+        Number of eigenfunctions of each shape.
+    energies : tuple[float, ...] or None
+        With `pfm`, of the last alternation.
+    coverage, roughness, agreement : Change or None
+        Of the map before and after, see `refine`; for `pfm` see `partial_map`.
+    distortion : Change or None
+        With `pfm`, see `partial_map`.
+    """
+
+    method: RefineMethod
+    used: RefineMethod = "none"
+    why: str = "not asked for"
+    chosen_because: str | None = None
+    share: float | None = None
+    eigenfunctions: int | None = None
+    energies: tuple[float, ...] | None = None
+    coverage: Change | None = None
+    roughness: Change | None = None
+    distortion: Change | None = None
+    agreement: Change | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values without those that are None, as `acnn match --json` prints them."""
+        values = {name: value for name, value in asdict(self).items() if value is not None}
+        return values if self.energies is None else values | {"energies": list(self.energies)}
 
 
 @check_arguments
@@ -72,11 +118,11 @@ def refine(
     - `fm`, the paper's (section 4.3): functional map of the most confident 65 % of the matches (4,500 on FAUST), then
       at most 10 rounds of spectral ICP
     - `zoomout`: `guided_zoomout` from 20 eigenfunctions upwards in steps of a fifth, by at least 5 and at most 15
-    - `pfm`: a partial functional map, for a query that is a part of the reference in the same unit (`partial_map`)
-    - `auto`: `zoomout` for whole shapes, `pfm` for parts (`suitable_method`)
-    - `none`: the network's map
+    - `pfm`: a partial functional map, for a query that is a partial shape in the unit of the reference (`partial_map`)
+    - `auto`: `zoomout` for full shapes, `pfm` for partial shapes (`suitable_method`)
+    - `none`: no refinement
 
-    Except by `pfm`, which judges for itself, the refined map is kept only if, against the start, it is at most 5 %
+    Except with `pfm`, which has its own check, the refined map is kept only if, against the start, it is at most 5 %
     rougher (mean squared distance on the reference between the matches of neighbouring query vertices), covers no less
     of the reference's area, and agrees with most of the confident matches. Distances here are commute-time distances,
     sum_k (psi_k(y) - psi_k(z))^2 / lambda_k over its mean; below a tenth of the mean, matches agree.
@@ -91,14 +137,41 @@ def refine(
     confidence : (n,) array or None
         In 0..1, for a point map.
     query_basis, reference_basis : SpectralBasis or None
-        From `basis_of`, where they are known already; `EIGENFUNCTIONS` says how large.
+        From `basis_of`, to save computing them; `EIGENFUNCTIONS` lists their sizes.
     eigenfunctions : int or None
-        How many to use at most; None is the method's own number.
+        Largest number to use; None is that of the method.
+
+    Returns
+    -------
+    Refined
+        The refined map, or the start where refinement looked worse.
 
     Raises
     ------
     InputError
         For an unknown method or a map that does not fit the shapes.
+
+    Examples
+    --------
+    A third of the matches of a bumpy sphere to itself is replaced at random, and recovered:
+
+    >>> import numpy as np
+    >>> from acnn.shapes.mesh import Mesh
+    >>> from acnn.surface.surface import surface_of
+    >>> from scipy.spatial import ConvexHull
+    >>> points = np.random.default_rng(0).standard_normal((300, 3))
+    >>> points /= np.linalg.norm(points, axis=1, keepdims=True)
+    >>> faces = ConvexHull(points).simplices.astype(np.int32)
+    >>> outward = np.linalg.det(points[faces]) > 0
+    >>> faces[~outward] = faces[~outward][:, ::-1]
+    >>> surface = surface_of(Mesh(points * [1.0, 1.4, 2.0], faces))
+    >>> matches = np.arange(300)
+    >>> matches[::3] = np.random.default_rng(1).integers(0, 300, 100)
+    >>> refined = refine(matches, surface, surface, "zoomout")
+    >>> refined.report.used
+    'zoomout'
+    >>> bool((refined.query_to_reference == np.arange(300)).mean() > 0.9)
+    True
     """
     method = known_method(method)
     reference = surface_of(reference)
@@ -106,16 +179,18 @@ def refine(
     query = surface_of(given, None if isinstance(given, Surface) or method in ("fm", "zoomout") else reference.unit)
     soft_map = _as_soft_map(matches, confidence, query, reference)
     start = soft_map.query_to_reference
-    facts: dict[str, Any] = {"method": method, "used": "none", "why": "not asked for"}
+    report = RefinementReport(method)
     if method == "none":
-        return Refined(start.copy(), facts)
+        return Refined(start.copy(), report)
     if method == "auto":
-        method, facts["chosen_because"] = suitable_method(query, reference)
+        method, reason = suitable_method(query, reference)
+        report = replace(report, chosen_because=reason)
+        logger.debug("refinement by %s: %s", method, reason)
         query = surface_of(given) if method == "zoomout" else query
     if method == "pfm":
         from acnn.correspondence.partial_map import partial_map
 
-        found = partial_map(
+        partial = partial_map(
             soft_map,
             query,
             reference,
@@ -123,7 +198,8 @@ def refine(
             full_basis=reference_basis,
             eigenfunctions=eigenfunctions or EIGENFUNCTIONS["pfm"],
         )
-        return Refined(found.part_to_full, facts | found.facts)
+        figures = {field.name: getattr(partial.report, field.name) for field in fields(partial.report)}
+        return Refined(partial.part_to_full, replace(report, **figures))
     wanted = EIGENFUNCTIONS[method] if eigenfunctions is None else eigenfunctions
     left = basis_of(query, wanted) if query_basis is None else query_basis
     right = basis_of(reference, wanted) if reference_basis is None else reference_basis
@@ -131,23 +207,43 @@ def refine(
         if len(basis) != len(surface.vertices):
             raise InputError(f"The {name}'s basis has {len(basis)} vertices, the {name} {len(surface.vertices)}.")
     k = min(wanted, left.size, right.size)
-    facts["eigenfunctions"] = k
+    report = replace(report, eigenfunctions=k)
     if k < FEWEST:
-        return Refined(start.copy(), facts | {"why": f"{k} eigenfunctions are too few: {FEWEST} are needed"})
-    judge = _Judge(soft_map, query, reference, right)
-    before = judge.facts(start)
+        why = f"{k} eigenfunctions are too few: {FEWEST} are needed"
+        logger.debug("refinement skipped: %s", why)
+        return Refined(start.copy(), replace(report, why=why))
+    scorer = _Scorer(soft_map, query, reference, right)
+    before = scorer.scores(start)
     for candidate in _attempts(method, soft_map, query, reference, left, right, k):
-        after = judge.facts(candidate)
-        facts |= {name: {"before": before[name], "after": after[name]} for name in before}
+        after = scorer.scores(candidate)
+        changes: dict[str, Any] = {name: Change(before[name], after[name]) for name in before}
         objection = _objection(before, after)
         if objection is None:
-            return Refined(candidate, facts | {"used": method, "why": _merit(before, after)})
-        facts["why"] = objection
-    return Refined(start.copy(), facts)
+            return Refined(candidate, replace(report, used=method, why=_merit(before, after), **changes))
+        logger.debug("refinement by %s rejected: %s", method, objection)
+        report = replace(report, why=objection, **changes)
+    logger.info("no refinement by %s was accepted: the map is kept as it was", method)
+    return Refined(start.copy(), report)
 
 
 def known_method(name: str) -> RefineMethod:
-    """The method of a name; raises InputError where there is none."""
+    """Check the name of a refinement method.
+
+    Parameters
+    ----------
+    name : str
+        As typed by a user.
+
+    Returns
+    -------
+    RefineMethod
+        The same name.
+
+    Raises
+    ------
+    InputError
+        Where there is no such method.
+    """
     for method in EIGENFUNCTIONS:
         if method == name:
             return method
@@ -155,28 +251,40 @@ def known_method(name: str) -> RefineMethod:
 
 
 def suitable_method(query: Surface, reference: Surface) -> tuple[RefineMethod, str]:
-    """`pfm` for a query that is a part of the reference, else `zoomout`; and why, in words.
+    """Choose `pfm` for a query that is a partial shape of the reference, else `zoomout`.
 
-    A part has a border that the reference has not, and less area; both must be in the same unit for that to show.
-    A cloud is taken for whole, since its borders are not known: ask for `pfm` where it is a part.
+    A partial shape has a boundary that the reference lacks, and less area, if both are in the same unit of length. A
+    cloud is taken for a full shape, since its boundary is not known: request `pfm` where it is a partial one.
+
+    Parameters
+    ----------
+    query, reference : Surface
+        In the same unit of length.
+
+    Returns
+    -------
+    method : RefineMethod
+        `pfm` or `zoomout`.
+    why : str
+        The reason.
     """
     if query.is_cloud:
-        return "zoomout", "the query is a cloud, whose borders are not known"
-    share = float(query.vertex_areas.sum() / reference.vertex_areas.sum())
-    if not has_more_border(query, reference):
+        return "zoomout", "the query is a point cloud, whose boundary is not known"
+    fraction = float(query.vertex_areas.sum() / reference.vertex_areas.sum())
+    if not has_longer_boundary(query, reference):
         return "zoomout", "the query has no boundary that the reference lacks"
-    if share >= WHOLE:
-        return "zoomout", f"the query has a border, but {share:.1%} of the reference's area"
-    return "pfm", f"the query has a border, and {share:.1%} of the reference's area"
+    if fraction >= FULL:
+        return "zoomout", f"the query has a boundary, but {fraction:.1%} of the area of the reference"
+    return "pfm", f"the query has a boundary, and {fraction:.1%} of the area of the reference"
 
 
-def has_more_border(surface: Surface, other: Surface) -> bool:
-    """Whether a mesh has borders that another has not: more than twice their length, each over the root of its area."""
-    return _border_length(surface) > 2.0 * _border_length(other)
+def has_longer_boundary(surface: Surface, other: Surface) -> bool:
+    """Whether the boundary of a mesh is more than twice as long as another's, each over the root of its area."""
+    return _boundary_length(surface) > 2.0 * _boundary_length(other)
 
 
-def _border_length(surface: Surface) -> float:
-    """Length of all borders over the root of the area; 0 for a cloud, where they are not known."""
+def _boundary_length(surface: Surface) -> float:
+    """Length of the boundary over the root of the area; 0 for a cloud, where it is not known."""
     if surface.is_cloud:
         return 0.0
     edges, sides = edges_with_faces(surface.faces)
@@ -185,34 +293,34 @@ def _border_length(surface: Surface) -> float:
     return float(length / np.sqrt(surface.vertex_areas.sum()))
 
 
-class _Judge:
-    """Scores of a map that need no truth."""
+class _Scorer:
+    """Scores of a map that need no ground truth."""
 
     def __init__(self, soft_map: SoftMap, query: Surface, reference: Surface, basis: SpectralBasis) -> None:
         self.soft_map, self.reference = soft_map, reference
         self.edges = edges_with_faces(query.faces)[0]
         values = basis.eigenvalues
-        used = values > 1e-9 * values[-1]  # constants, one per component, carry no distance
-        self.places = basis.functions[:, used] / np.sqrt(values[used])
+        used = values > 1e-9 * values[-1]  # without the constants, one per component
+        self.embedding = basis.functions[:, used] / np.sqrt(values[used])
         # Mean 0 and mean square 1 / lambda each, so the mean squared distance of two random points is twice their sum.
-        self.places /= np.sqrt(2.0 * (1.0 / values[used]).sum())
+        self.embedding /= np.sqrt(2.0 * (1.0 / values[used]).sum())
 
-    def facts(self, query_to_reference: IntArray) -> dict[str, float]:
+    def scores(self, query_to_reference: IntArray) -> dict[str, float]:
         areas = self.reference.vertex_areas
-        apart = self._squared(query_to_reference, self.soft_map.query_to_reference)
+        distances = self._squared_distances(query_to_reference, self.soft_map.query_to_reference)
         trust = self.soft_map.confidence.astype(float)
         ends = query_to_reference[self.edges]
         return {
             "coverage": float(areas[np.unique(query_to_reference)].sum() / areas.sum()),
-            "roughness": float(self._squared(ends[:, 0], ends[:, 1]).mean()),
-            "agreement": float((trust * (apart < 0.1)).sum() / max(trust.sum(), 1e-30)),
+            "roughness": float(self._squared_distances(ends[:, 0], ends[:, 1]).mean()),
+            "agreement": float((trust * (distances < 0.1)).sum() / max(trust.sum(), 1e-30)),
         }
 
-    def _squared(self, first: IntArray, second: IntArray) -> FloatArray:
+    def _squared_distances(self, first: IntArray, second: IntArray) -> FloatArray:
         different = np.flatnonzero(first != second)
         squared = np.zeros(len(first))
-        gap = self.places[first[different]] - self.places[second[different]]
-        squared[different] = np.einsum("nk,nk->n", gap, gap)
+        gaps = self.embedding[first[different]] - self.embedding[second[different]]
+        squared[different] = np.einsum("nk,nk->n", gaps, gaps)
         return squared
 
 
@@ -227,10 +335,10 @@ def _attempts(
 ) -> Iterator[IntArray]:
     """Candidate maps, one after another until one is accepted."""
     if method == "fm":
-        chosen = confident_vertices(soft_map, count=max(1, round(0.65 * len(query_basis))))
-        k = min(k, len(chosen))
-        matched = soft_map.query_to_reference[chosen]
-        fitted = functional_map_from_pairs(query_basis, reference_basis, chosen, matched, k)
+        vertices = confident_vertices(soft_map, count=max(1, round(0.65 * len(query_basis))))
+        k = min(k, len(vertices))
+        matches = soft_map.query_to_reference[vertices]
+        fitted = functional_map_from_pairs(query_basis, reference_basis, vertices, matches, k)
         yield spectral_icp(fitted, query_basis, reference_basis, rounds=10)[1]
         return
     for start in (20, 10, 40):
@@ -249,9 +357,9 @@ def _growing_sizes(start: int, stop: int) -> list[int]:
 def _objection(before: dict[str, float], after: dict[str, float]) -> str | None:
     """Why a refined map should not be used, or None."""
     if after["agreement"] < 0.5:
-        return f"it disagrees with {100 * (1 - after['agreement']):.0f} % of what the network was confident of"
+        return f"it disagrees with {100 * (1 - after['agreement']):.0f} % of the confident matches"
     if after["roughness"] > 1.05 * before["roughness"]:
-        return f"it is rougher than the network's map ({_change(before, after, 'roughness')})"
+        return f"it is rougher than the start ({_change(before, after, 'roughness')})"
     if after["coverage"] < before["coverage"]:
         return f"it covers less of the reference ({_change(before, after, 'coverage')})"
     return None
@@ -269,7 +377,7 @@ def _merit(before: dict[str, float], after: dict[str, float]) -> str:
 
 
 def _change(before: dict[str, float], after: dict[str, float], name: str) -> str:
-    """Both figures, with as many digits as it takes to tell them apart, three at least."""
+    """Both figures, with as many digits as it takes to distinguish them, at least three."""
     texts = [(f"{after[name]:.{digits}g}", f"{before[name]:.{digits}g}") for digits in range(3, 18)]
     return "{} instead of {}".format(*next((pair for pair in texts if pair[0] != pair[1]), texts[0]))
 
@@ -281,7 +389,7 @@ def _as_soft_map(
     if not isinstance(matches, SoftMap):
         matches = soft_map_from_point_map(matches, m, confidence)
     elif confidence is not None:
-        raise InputError("A soft map brings its own confidence: leave the argument out.")
+        raise InputError("A soft map has its own confidence: omit the argument.")
     if matches.vertices.shape[0] != n or matches.reference_size != m:
         raise InputError(f"{matches!r} does not belong to a query of {n} and a reference of {m} vertices.")
     return matches

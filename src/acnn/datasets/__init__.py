@@ -1,4 +1,4 @@
-"""Datasets: built-in humans, FAUST, folders of one's own, and makers of more."""
+"""Datasets: built-in humans, FAUST, SHREC'16, folders of shapes, and augmentation."""
 
 from acnn.datasets.builtin import Humans, builtin_human, builtin_humans
 from acnn.datasets.dataset import Dataset, Example, Sample

@@ -1,12 +1,12 @@
-"""Augmentation of training shapes: remeshed, interpolated between bodies, and cut."""
+"""Augmentation of training shapes: remeshed, interpolated between bodies, and cut into partial shapes."""
 
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,31 +20,42 @@ from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.surface.simplify import Remeshed, remesh
 from acnn.types import FloatArray, IntArray
 
+logger = logging.getLogger("acnn.datasets")
+
 VERSION = 1
-"""To be raised whenever `remesh` gives another result than before."""
+"""Part of the cache key: to be increased whenever the result of `remesh` changes."""
 
+MISSING = (0.05, 0.6)
+"""Range of the fraction of the area that partial shapes for training lack."""
 
-LACKING = (0.05, 0.6)
-"""Shares of the area that parts to learn from lack."""
+ALIKE = 0.1
+"""Poses are alike where the mean distance of two aligned shapes is below this fraction of the bounding box diagonal."""
+
+STRONGEST = 0.5
+"""Interpolated bodies lie between this far towards the other shape and this far away from it."""
+
+COMPARED = 400
+"""Approximate number of vertices at which poses are compared."""
 
 
 @dataclass(frozen=True)
 class AugmentSettings:
-    """Which copies of the training shapes are learned from as well.
+    """Augmentation of the training shapes; the section `augment` of a configuration.
 
     Attributes
     ----------
     interpolated : int
-        Mixed copies of every shape, see `acnn.datasets.augment`.
+        Interpolated bodies per shape, see `interpolated_samples`.
     remeshed : float
-        Copies in other triangulations for every shape, mixed ones included; 0.5 is one for every second shape. Their
-        vertices are 0.6 to 1.1 times as many, spread like the original's, evenly, or in between.
+        Remeshed shapes per shape, interpolated ones included; 0.5 is one for every second shape. They have 0.6 to 1.1
+        times as many vertices, distributed like the original's, evenly, or in between.
     cut : float
-        Parts of every shape, mixed ones included, that lack up to 0.6 of its area; 0.5 is one of every second shape.
+        Partial shapes per shape, interpolated ones included, that lack up to 0.6 of its area; 0.5 is one for every
+        second shape.
     cut_kind : Kind
         `cuts` or `holes`, see `acnn.datasets.parts`.
     augment_seed : int
-        Of everything random in them.
+        Random seed of the augmentation.
     """
 
     interpolated: int = 0
@@ -63,18 +74,18 @@ class AugmentSettings:
 
 @dataclass(frozen=True, eq=False)
 class RemeshedSample:
-    """Reads a shape and remeshes it; the result is kept in the cache, since it takes a second and more.
+    """Reads a shape and remeshes it; the result is cached, since it takes a second or more.
 
     Attributes
     ----------
     read : callable
-        Gives the shape itself.
+        Returns the shape itself.
     reference : Mesh
-        On which the labels are.
+        Whose vertices the labels are.
     seed : int
         Of the triangulation.
     varied : bool
-        Draw the number of vertices and how they are spread from wide ranges, not near the original's.
+        Whether the number of vertices and their distribution are drawn from wide ranges, not near the original's.
     """
 
     read: Callable[[], Example]
@@ -83,29 +94,87 @@ class RemeshedSample:
     varied: bool = False
 
     def __call__(self) -> Example:
-        """The copy; with exact truth where the shape has the reference's vertices and faces, else with labels."""
+        """Remesh the shape.
+
+        Returns
+        -------
+        Example
+            With exact ground truth where the shape has the reference's vertices and faces, else with labels.
+
+        Raises
+        ------
+        InputError
+            Where the shape is a cloud, or not closed.
+        """
         original = self.read()
         mesh = original.shape
         if not isinstance(mesh, Mesh):
-            raise InputError("A cloud cannot be remeshed: remeshed copies are made of meshes.")
+            raise InputError("A point cloud cannot be remeshed: use meshes.")
         _check_closed(mesh)
-        copy = _cached_remesh(mesh, self.seed, self.varied)
-        nearest = copy.truth.nearest_vertex(mesh.vertices, mesh.faces)
+        remeshed = _cached_remesh(mesh, self.seed, self.varied)
+        nearest = remeshed.truth.nearest_vertex(mesh.vertices, mesh.faces)
         labels: IntArray = original.labels[nearest].astype(np.int32)
         mirrored = None if original.mirrored is None else original.mirrored[nearest]
         identical = np.array_equal(original.labels, np.arange(len(mesh.vertices)))
         truth = None
         if identical and np.array_equal(mesh.faces, self.reference.faces):
-            truth = copy.truth
+            truth = remeshed.truth
             labels = truth.nearest_vertex(self.reference.vertices, self.reference.faces)
-        return Example(copy.mesh, labels, truth=truth, mirrored=mirrored)
+        return Example(remeshed.mesh, labels, truth=truth, mirrored=mirrored)
+
+
+@dataclass(frozen=True, eq=False)
+class InterpolatedSample:
+    """Reads two shapes of one connectivity and interpolates or extrapolates between them.
+
+    Attributes
+    ----------
+    read : callable
+        Returns the shape.
+    other : callable
+        Returns the shape to interpolate to.
+    weight : float
+        Of the other shape; negative values extrapolate away from it.
+    """
+
+    read: Callable[[], Example]
+    other: Callable[[], Example]
+    weight: float
+
+    def __call__(self) -> Example:
+        """The interpolated shape, with the labels of the first."""
+        first, second = self.read(), self.other()
+        a, b = first.shape, second.shape
+        if not (isinstance(a, Mesh) and isinstance(b, Mesh) and np.array_equal(a.faces, b.faces)):
+            raise InputError("Only meshes with the same faces can be interpolated.")
+        other = aligned(b.vertices, a.vertices)
+        interpolated = Mesh(a.vertices + self.weight * (other - a.vertices), a.faces)
+        return Example(interpolated, first.labels, first.truth, first.pairs, first.mirrored, first.mirrored_truth)
 
 
 def augmented(dataset: Dataset, settings: AugmentSettings) -> Dataset:
-    """The dataset and the copies of its shapes that the settings ask for."""
+    """Augment a dataset.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Training shapes.
+    settings : AugmentSettings
+        What to add.
+
+    Returns
+    -------
+    Dataset
+        The same samples, then the added ones; those are made when they are read.
+
+    Raises
+    ------
+    InputError
+        Where partial shapes are requested of a dataset without a common unit of length.
+    """
     samples = [*dataset.samples]
     if settings.interpolated:
-        samples += blended(dataset, settings.interpolated, settings.augment_seed)
+        samples += interpolated_samples(dataset, settings.interpolated, settings.augment_seed)
     count = round(settings.remeshed * len(samples))
     made: Counter[int] = Counter()
     remeshed = []
@@ -120,40 +189,126 @@ def augmented(dataset: Dataset, settings: AugmentSettings) -> Dataset:
     return replace(dataset, samples=(*samples, *remeshed, *cut))
 
 
-def _cut(dataset: Dataset, settings: AugmentSettings) -> tuple[Sample, ...]:
-    """Parts of a dataset's shapes."""
-    count = round(settings.cut * len(dataset))
-    if not count:
-        return ()
-    if dataset.unit is None:
-        raise InputError("Parts need a unit of length that whole shapes have, too: this dataset gives each its own.")
-    return parts_of(dataset, settings.cut_kind, LACKING, count=count, seed=settings.augment_seed).samples
+def with_remeshed(dataset: Dataset, count: int = 1, seed: int = 0) -> Dataset:
+    """Add remeshed versions of all samples, named `NAME_remeshed`, `NAME_remeshed2` and so on; made when read.
 
+    Each has the split and subject of its original, and its number plus a multiple of the next power of ten: that of
+    tr_reg_060 is 160, that of human 7 of 160 is 1007.
 
-def with_remeshed(dataset: Dataset, copies: int = 1, seed: int = 0) -> Dataset:
-    """The dataset and remeshed copies of all its samples, named `NAME_remeshed`, `NAME_remeshed2` and so on.
+    Parameters
+    ----------
+    dataset : Dataset
+        Of closed meshes.
+    count : int
+        Number of remeshed versions per sample.
+    seed : int
+        Of the triangulations.
 
-    A copy has the split and subject of its original, and its number plus the next power of ten for each copy: that of
-    tr_reg_060 is 160, that of human 7 of 160 is 1007. Copies are made on reading.
+    Returns
+    -------
+    Dataset
+        The same samples, then the remeshed ones.
+
+    Raises
+    ------
+    InputError
+        Where the count is less than 1.
     """
-    if copies < 1:
-        raise InputError(f"{copies} remeshed copies: at least one is needed.")
+    if count < 1:
+        raise InputError(f"{count} remeshed shapes per sample: at least one is needed.")
     highest = max((sample.number or 0 for sample in dataset.samples), default=0)
     step = 10 ** len(str(highest))
     added = [
         Sample(
-            f"{sample.name}_remeshed" + (str(copy) if copy > 1 else ""),
+            f"{sample.name}_remeshed" + (str(k) if k > 1 else ""),
             RemeshedSample(
-                sample.read, dataset.reference, int(np.random.SeedSequence((seed, i, copy)).generate_state(1)[0])
+                sample.read, dataset.reference, int(np.random.SeedSequence((seed, i, k)).generate_state(1)[0])
             ),
             sample.split,
             sample.subject,
-            None if sample.number is None else sample.number + copy * step,
+            None if sample.number is None else sample.number + k * step,
         )
-        for copy in range(1, copies + 1)
+        for k in range(1, count + 1)
         for i, sample in enumerate(dataset.samples)
     ]
     return replace(dataset, name=f"{dataset.name}+remeshed", samples=(*dataset.samples, *added))
+
+
+def interpolated_samples(dataset: Dataset, count: int, seed: int = 0) -> list[Sample]:
+    """Interpolate between the shapes of different subjects in similar poses; reads every shape.
+
+    Only the dataset's own shapes are used, so select those for training first. Shapes without a subject, or without
+    another subject in a similar pose, are left out. Samples are named `NAME_blended`, `NAME_blended2` and so on: names
+    identify a training that is resumed, and stay as they were.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Whose shapes have one connectivity.
+    count : int
+        Number of interpolated bodies per shape.
+    seed : int
+        Random seed.
+
+    Returns
+    -------
+    list[Sample]
+        Made when they are read.
+
+    Raises
+    ------
+    InputError
+        Where the count is less than 1.
+    """
+    if count < 1:
+        raise InputError(f"{count} interpolated bodies per shape: at least one is needed.")
+    points = _compared_points(dataset.samples)
+    samples = []
+    for i, sample in enumerate(dataset.samples):
+        partners = _partners(i, dataset.samples, points)
+        if not partners:
+            logger.debug("%s: no other subject in a similar pose, so nothing to interpolate with", sample.name)
+            continue
+        for k in range(1, count + 1):
+            # At random, but seeded by names: other shapes in the dataset change few of the pairs.
+            draws = {j: _draws(f"{seed} {k} {sample.name} {dataset.samples[j].name}") for j in partners}
+            partner = max(draws, key=lambda j: draws[j][0])
+            reader = InterpolatedSample(
+                sample.read, dataset.samples[partner].read, STRONGEST * (2 * draws[partner][1] - 1)
+            )
+            name = f"{sample.name}_blended" + (str(k) if k > 1 else "")
+            samples.append(Sample(name, reader, sample.split, sample.subject, sample.number))
+    return samples
+
+
+def aligned(points: FloatArray, target: FloatArray) -> FloatArray:
+    """Align points rigidly to a target, row by row, in the least-squares sense (Kabsch).
+
+    Parameters
+    ----------
+    points, target : (n, 3) array
+
+    Returns
+    -------
+    (n, 3) array
+        The rotated and translated points.
+    """
+    centre, target_centre = points.mean(axis=0), target.mean(axis=0)
+    u, _, vt = np.linalg.svd((points - centre).T @ (target - target_centre))
+    reflection = np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ vt))])
+    return (points - centre) @ (u @ reflection @ vt) + target_centre
+
+
+def _cut(dataset: Dataset, settings: AugmentSettings) -> tuple[Sample, ...]:
+    """Partial shapes of a dataset's shapes."""
+    count = round(settings.cut * len(dataset))
+    if not count:
+        return ()
+    if dataset.unit is None:
+        raise InputError(
+            "Partial shapes need a unit of length in common with full shapes: in this dataset each shape has its own."
+        )
+    return parts_of(dataset, settings.cut_kind, MISSING, count=count, seed=settings.augment_seed).samples
 
 
 def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
@@ -163,10 +318,13 @@ def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
     path = entry_path("remeshed", digest.hexdigest())
     if path.is_file():
         try:
-            found, _ = read_arrays(path)
+            arrays, _ = read_arrays(path)
             mark_used(path)
-            return Remeshed(Mesh(found["vertices"], found["faces"]), BarycentricPoints(found["face"], found["weights"]))
-        except (InputError, KeyError):
+            return Remeshed(
+                Mesh(arrays["vertices"], arrays["faces"]), BarycentricPoints(arrays["face"], arrays["weights"])
+            )
+        except (InputError, KeyError) as error:
+            logger.info("%s: a damaged cache entry is computed again (%s)", path, error)
             path.unlink(missing_ok=True)
     if varied:
         random = np.random.default_rng((seed, 1))
@@ -174,15 +332,16 @@ def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
         made = remesh(mesh, vertices=wanted, density=float(random.uniform(0.0, 1.0)), seed=seed)
     else:
         made = remesh(mesh, seed=seed)
-    arrays: dict[str, NDArray[Any]] = {"vertices": made.mesh.vertices, "faces": made.mesh.faces}
+    arrays = {"vertices": made.mesh.vertices, "faces": made.mesh.faces}
     arrays |= {"face": made.truth.faces, "weights": made.truth.weights}
     try:
         write_arrays(path, arrays)
         mark_added(path)
     except OSError as error:
-        # Without a cache the copy is made each time; a full disk is told, since what follows needs room too.
+        # Without a cache the shape is remeshed each time; a full disk is reported, since later steps need space too.
         if full_disk(error):
             raise
+        logger.info("%s: not cached (%s)", path, error)
     return made
 
 
@@ -193,80 +352,6 @@ def _check_closed(mesh: Mesh) -> None:
         raise InputError(f"{int((count != 2).sum())} edges do not have two faces: only closed meshes can be remeshed.")
 
 
-ALIKE = 0.1
-"""Poses are alike where two shapes, moved rigidly, are on average this near, in diagonals of a bounding box."""
-
-STRONGEST = 0.5
-"""A copy is between this far towards the other shape and this far away from it."""
-
-_LOOKED_AT = 400
-"""Vertices that poses are compared at."""
-
-
-@dataclass(frozen=True, eq=False)
-class InterpolatedSample:
-    """Reads two shapes of one triangulation and moves the first along the difference between them.
-
-    Attributes
-    ----------
-    read : callable
-        Gives the shape.
-    other : callable
-        The one to mix in.
-    share : float
-        Of the other, below 0 to go away from it.
-    """
-
-    read: Callable[[], Example]
-    other: Callable[[], Example]
-    share: float
-
-    def __call__(self) -> Example:
-        """The mixed shape, with all that is known of the first."""
-        first, second = self.read(), self.other()
-        a, b = first.shape, second.shape
-        if not (isinstance(a, Mesh) and isinstance(b, Mesh) and np.array_equal(a.faces, b.faces)):
-            raise InputError("Only meshes with the same faces can be mixed.")
-        moved = aligned(b.vertices, a.vertices)
-        mixed = Mesh(a.vertices + self.share * (moved - a.vertices), a.faces)
-        return Example(mixed, first.labels, first.truth, first.pairs, first.mirrored, first.mirrored_truth)
-
-
-def blended(dataset: Dataset, copies: int, seed: int = 0) -> list[Sample]:
-    """Mixed copies of a dataset's shapes, named `NAME_blended`, `NAME_blended2` and so on.
-
-    Each is a shape with a share of another subject's in the pose most like its own; shapes that have no such partner,
-    or no subject, get no copy. Nothing but the dataset's own shapes enters, so select those for training first. Reads
-    every shape.
-    """
-    if copies < 1:
-        raise InputError(f"{copies} blended copies: at least one is needed.")
-    places = _places(dataset.samples)
-    made = []
-    for i, sample in enumerate(dataset.samples):
-        partners = _partners(i, dataset.samples, places)
-        if not partners:
-            continue
-        for copy in range(1, copies + 1):
-            # By lot, and drawn from names: other shapes in the dataset change few of the pairs.
-            lots = {j: _draws(f"{seed} {copy} {sample.name} {dataset.samples[j].name}") for j in partners}
-            chosen = max(lots, key=lambda j: lots[j][0])
-            reader = InterpolatedSample(
-                sample.read, dataset.samples[chosen].read, STRONGEST * (2 * lots[chosen][1] - 1)
-            )
-            name = f"{sample.name}_blended" + (str(copy) if copy > 1 else "")
-            made.append(Sample(name, reader, sample.split, sample.subject, sample.number))
-    return made
-
-
-def aligned(points: FloatArray, target: FloatArray) -> FloatArray:
-    """(n, 3) points turned and moved to lie nearest to the target (n, 3), row by row (Kabsch)."""
-    centre, there = points.mean(axis=0), target.mean(axis=0)
-    u, _, vt = np.linalg.svd((points - centre).T @ (target - there))
-    turn = np.diag([1.0, 1.0, np.sign(np.linalg.det(u @ vt))])
-    return (points - centre) @ (u @ turn @ vt) + there
-
-
 def _draws(text: str) -> tuple[float, float]:
     """Two numbers in [0, 1) that depend on a text alone."""
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
@@ -274,34 +359,35 @@ def _draws(text: str) -> tuple[float, float]:
     return first, second
 
 
-def _places(samples: Sequence[Sample]) -> list[FloatArray | None]:
-    """Some vertices of every shape; None of one that has another triangulation than the first, or cannot be read."""
-    places: list[FloatArray | None] = []
+def _compared_points(samples: Sequence[Sample]) -> list[FloatArray | None]:
+    """Some vertices of every shape; None for one with another connectivity than the first, or that cannot be read."""
+    points: list[FloatArray | None] = []
     faces: NDArray[np.integer] | None = None
     for sample in samples:
         try:
             shape = sample.read().shape
-        except InputError:
-            places.append(None)
+        except InputError as error:
+            logger.info("%s is not interpolated: %s", sample.name, error)
+            points.append(None)
             continue
         if faces is None and isinstance(shape, Mesh):
             faces = shape.faces
         same = isinstance(shape, Mesh) and faces is not None and np.array_equal(shape.faces, faces)
-        places.append(shape.vertices[:: max(1, len(shape.vertices) // _LOOKED_AT)] if same else None)
-    return places
+        points.append(shape.vertices[:: max(1, len(shape.vertices) // COMPARED)] if same else None)
+    return points
 
 
-def _partners(i: int, samples: Sequence[Sample], places: Sequence[FloatArray | None]) -> list[int]:
-    """Of every other subject the shape in the pose most like that of shape i, where there is a like one."""
-    here, subject = places[i], samples[i].subject
+def _partners(i: int, samples: Sequence[Sample], points: Sequence[FloatArray | None]) -> list[int]:
+    """Of every other subject the shape in the pose most similar to that of shape i, where there is a similar one."""
+    here, subject = points[i], samples[i].subject
     if here is None or subject is None:
         return []
     limit = ALIKE * float(np.linalg.norm(np.ptp(here, axis=0)))
     nearest: dict[int | str, tuple[float, int]] = {}
-    for j, there in enumerate(places):
-        whose = samples[j].subject
-        if there is not None and whose is not None and whose != subject:
+    for j, there in enumerate(points):
+        other = samples[j].subject
+        if there is not None and other is not None and other != subject:
             distance = float(np.linalg.norm(aligned(there, here) - here, axis=1).mean())
             if distance < limit:
-                nearest[whose] = min((distance, j), nearest.get(whose, (distance, j)))
+                nearest[other] = min((distance, j), nearest.get(other, (distance, j)))
     return [j for _, j in nearest.values()]

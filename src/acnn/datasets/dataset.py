@@ -1,7 +1,7 @@
-"""A dataset: a reference shape, and samples whose vertices are known to correspond to it.
+"""Datasets: a reference shape, and samples with known correspondence to it.
 
-All numbering is that of shapes as loaded: `load` may drop, merge or split vertices of a file, and labels that belong
-to the file are carried over (`labels_as_loaded`, `truth_as_loaded`).
+All numbering is that of shapes as loaded: `load` may drop, merge or split vertices of a file, and labels in file order
+are converted (`labels_as_loaded`, `truth_as_loaded`).
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ class UnrelatedError(InputError):
 
 @dataclass(frozen=True, eq=False)
 class Example:
-    """A shape, and what is known of it.
+    """A shape with its labels and ground truth.
 
     Attributes
     ----------
     shape : Shape
         Mesh or cloud with n vertices.
     labels : (n,) int32 array
-        The reference's vertex nearest to where each vertex belongs; -1 unknown.
+        The reference vertex nearest to the true point of each vertex; -1 unknown.
     truth : BarycentricPoints or None
-        The exact place on the reference's faces, where known.
+        The exact points on the reference's faces, where known.
     pairs : (k, 2) int32 array or None
-        Rows (vertex, vertex of the reference) where the truth is a list in which a vertex may occur more than once;
-        errors are then averaged over the rows.
+        Rows (vertex, vertex of the reference) where the ground truth is a list in which a vertex may occur more than
+        once; errors are then averaged over the rows.
     mirrored : (n,) int32 array or None
         As `labels`, on the other side of the reference; None where unknown or where the mirror of the dataset gives it.
     mirrored_truth : BarycentricPoints or None
@@ -65,13 +65,21 @@ class Sample:
     name : str
         Unique in its dataset.
     read : callable
-        Gives the shape with its labels; picklable, so that other processes can call it; raises InputError.
+        Returns the shape with its labels; picklable, so that other processes can call it; raises InputError.
     split : Split or None
-        `train` or `test`, None where the dataset does not say.
+        `train` or `test`, None where unknown.
     subject : int or str or None
-        Whose shape it is; None where unknown.
+        The subject; None where unknown.
     number : int or None
-        What ranges such as 000-059 count; by default the digits at the end of the name.
+        The number for ranges such as 000-059; by default the digits at the end of the name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.shapes.mesh import Mesh
+    >>> triangle = Mesh(np.eye(3), np.array([[0, 1, 2]], np.int32))
+    >>> Sample("triangle_07", InMemory(Example(triangle, np.arange(3)))).number
+    7
     """
 
     name: str
@@ -90,7 +98,7 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class InMemory:
-    """Reads an example that is at hand already."""
+    """Reads an example that is in memory already."""
 
     example: Example
 
@@ -101,16 +109,31 @@ class InMemory:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """Samples and the reference on which their labels live.
+    """Samples, and the reference whose vertices their labels are.
 
     Attributes
     ----------
+    name : str
+        Of the dataset.
     reference : Mesh
-        M vertices.
+        Of m vertices.
+    samples : tuple[Sample, ...]
+        With different names.
     mirror : (m,) int32 array or None
-        The reference's vertex on the other side of its plane of symmetry, -1 unknown; or None.
+        The mirror image of each reference vertex, -1 unknown; None where the reference has no known symmetry.
     unit : float or None
-        Length of one run unit in the coordinates of every sample; None where each takes its own geodesic diameter.
+        Unit of length of the run, in the coordinates of every sample; None where each sample is normalised by its own
+        geodesic diameter.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.shapes.mesh import Mesh
+    >>> triangle = Mesh(np.eye(3), np.array([[0, 1, 2]], np.int32))
+    >>> read = InMemory(Example(triangle, np.arange(3)))
+    >>> dataset = Dataset("triangles", triangle, tuple(Sample(f"triangle_{i}", read) for i in range(9)))
+    >>> [sample.name for sample in dataset.select("2-3,7")]
+    ['triangle_2', 'triangle_3', 'triangle_7']
     """
 
     name: str
@@ -136,30 +159,35 @@ class Dataset:
         return f"Dataset({self.name!r}, {len(self)} samples, reference {self.reference!r})"
 
     def select(self, wanted: str | Sequence[str]) -> Dataset:
-        """The dataset with only some of its samples, in the order asked for, each once.
+        """Select samples, in the order given, each once.
 
         Parameters
         ----------
         wanted : str or Sequence[str]
             Names, numbers and ranges of numbers separated by commas, `000-059,065`; also ranges of names
-            (`tr_reg_000-tr_reg_059`), patterns (`human_16_*`), and the words `train`, `test` and `all`.
+            (`tr_reg_000-tr_reg_059`), patterns (`human_16_*`), and the keywords `train`, `test` and `all`.
+
+        Returns
+        -------
+        Dataset
+            With only these samples.
 
         Raises
         ------
         InputError
-            For what is not there, be it one number of a range, and for a range that runs backwards.
+            Where a name or a number of a range does not exist, or a range runs backwards.
         """
         items = wanted.split(",") if isinstance(wanted, str) else list(wanted)
-        chosen: dict[str, Sample] = {}
+        selection: dict[str, Sample] = {}
         for item in (item.strip() for item in items):
             if item:
-                chosen.update((sample.name, sample) for sample in self._matching(item))
-        if not chosen:
+                selection.update((sample.name, sample) for sample in self._matching(item))
+        if not selection:
             raise InputError(f"{self.name}: '{wanted}' names no shape. {self._holds()}")
-        return replace(self, samples=tuple(chosen.values()))
+        return replace(self, samples=tuple(selection.values()))
 
     def named(self, name: str) -> Sample:
-        """The sample of a name; raises InputError where there is none."""
+        """Return the sample of a name; raises InputError where there is none."""
         for sample in self.samples:
             if sample.name == name:
                 return sample
@@ -180,12 +208,12 @@ class Dataset:
         elif any(sign in item for sign in "*?["):
             found = [sample for sample in self.samples if fnmatch.fnmatchcase(sample.name, item)]
         else:
-            # A name may itself hold a hyphen, so every one of them may be the one between two names.
+            # A name may itself contain hyphens, so each of them may be the one between two names.
             ends = [(item[:at], item[at + 1 :]) for at, sign in enumerate(item) if sign == "-"]
-            places = [(names.index(a), names.index(b)) for a, b in ends if a in names and b in names]
-            if places and places[0][0] > places[0][1]:
+            ranges = [(names.index(a), names.index(b)) for a, b in ends if a in names and b in names]
+            if ranges and ranges[0][0] > ranges[0][1]:
                 raise InputError(f"{self.name}: the range '{item}' runs backwards: exchange its ends. {self._holds()}")
-            found = list(self.samples[places[0][0] : places[0][1] + 1]) if places else []
+            found = list(self.samples[ranges[0][0] : ranges[0][1] + 1]) if ranges else []
         if not found:
             raise InputError(f"{self.name}: there is no shape '{item}'. {self._holds()}")
         return found
@@ -214,12 +242,19 @@ class Dataset:
 
 
 def labels_as_loaded(labels: NDArray[np.integer], shape: Shape, reference: Shape) -> IntArray:
-    """(n,) labels for the vertices of a shape as loaded, from labels that count as the files do.
+    """Convert labels from the numbering of files to that of shapes as loaded.
 
     Parameters
     ----------
     labels : (vertices in the shape's file,) array
-        Vertex in the reference's file, -1 unknown; trusted to be in range.
+        Vertex in the reference's file, -1 unknown; assumed to be in range.
+    shape, reference : Shape
+        As loaded.
+
+    Returns
+    -------
+    (n,) int32 array
+        Reference vertex of each vertex of the shape, -1 unknown.
     """
     mine = labels if shape.source is None else labels[shape.source.to_file]
     if reference.source is None:
@@ -231,16 +266,25 @@ def labels_as_loaded(labels: NDArray[np.integer], shape: Shape, reference: Shape
 def truth_as_loaded(
     truth: BarycentricPoints, file_faces: NDArray[np.integer], shape: Shape, reference: Mesh
 ) -> BarycentricPoints:
-    """Truth for the vertices of a shape as loaded, on the faces of the reference as loaded.
+    """Convert ground truth from the numbering of files to that of shapes as loaded.
 
-    Reading may have turned or dropped faces: the same three corners are looked for, and a face that is gone leaves -1.
+    Loading may have flipped or dropped faces: faces are found by their three corners, and a dropped face gives -1.
 
     Parameters
     ----------
     truth : BarycentricPoints
         For the vertices in the shape's file, on the faces in the reference's file.
     file_faces : (m, 3) array
-        Those faces, as `load(path, repair=False)` gives them.
+        Those faces, as `load(path, repair=False)` returns them.
+    shape : Shape
+        As loaded.
+    reference : Mesh
+        As loaded.
+
+    Returns
+    -------
+    BarycentricPoints
+        For the vertices of the shape, on the faces of the reference.
     """
     if shape.source is not None:
         truth = truth[shape.source.to_file]
@@ -260,10 +304,10 @@ def truth_as_loaded(
 
 
 def vertex_difference(shape: Shape, reference: Shape) -> str:
-    """Compare the vertices of two files, of which vertex i is to be the same point in both.
+    """Check whether vertex i of two files can be the same point.
 
-    Both must have as many vertices and, as meshes, share half of their edges: reading may drop faces of one of them,
-    and splits polygons by their form.
+    Both must have the same number of vertices and, as meshes, at least half of their edges in common: loading may drop
+    faces of one of them, and splits polygons depending on their shape.
 
     Parameters
     ----------
@@ -288,13 +332,25 @@ def vertex_difference(shape: Shape, reference: Shape) -> str:
 
 
 def _edges_in_file(mesh: Mesh, source: Source) -> NDArray[np.int64]:
-    """A number for each edge, by the vertices of the file that it joins."""
+    """A number for each edge, from its two vertices in the file."""
     ends = np.sort(source.to_file[mesh.faces[:, [0, 1, 1, 2, 2, 0]]].reshape(-1, 2).astype(np.int64), axis=1)
     return np.unique(ends[:, 0] * len(source.from_file) + ends[:, 1])
 
 
 def spread_over(items: Sequence[T], count: int | None) -> list[T]:
-    """`count` of the items, spread evenly over them; all where there are no more, or for None."""
+    """Select evenly spread items.
+
+    Parameters
+    ----------
+    items : Sequence[T]
+    count : int or None
+        None, or more than there are, selects all.
+
+    Returns
+    -------
+    list[T]
+        In the same order.
+    """
     if count is None or count >= len(items):
         return list(items)
     return [items[(i * len(items)) // count] for i in range(count)]

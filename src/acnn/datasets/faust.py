@@ -1,4 +1,4 @@
-"""MPI FAUST: the registrations in their official layout, and their remeshed copies (Ren et al. 2018)."""
+"""MPI FAUST: the registrations in their official layout, and remeshed FAUST (Ren et al. 2018)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from acnn.shapes.mesh import Mesh
 REGISTRATIONS = Path("training/registrations")
 VERTICES = 6890
 HOW_TO_GET = (
-    "FAUST may not be passed on, so everyone fetches it themselves: register at "
+    "FAUST may not be redistributed: register at "
     "https://faust-leaderboard.is.tuebingen.mpg.de (free for research), accept the licence, "
     "download MPI-FAUST.zip and unpack it, so that "
     "FOLDER/training/registrations/tr_reg_000.ply to tr_reg_099.ply exist. Then give FOLDER, or set ACNN_DATA to the "
-    "folder that holds it as 'faust'."
+    "folder that contains it as 'faust'."
 )
 
 
@@ -52,14 +52,14 @@ class Registration:
 
 @dataclass(frozen=True)
 class RemeshedRegistration:
-    """Reads one remeshed registration, with truth through `sampleID.vts`.
+    """Reads one remeshed registration, with ground truth from `sampleID.vts`.
 
     Attributes
     ----------
     shape, rows, mirrored_rows, sample_ids : str
         Its .off, .vts, .sym.vts ('' where there is none) and sampleID.vts.
     reference : str
-        The registration on which labels live.
+        The registration whose vertices the labels are.
     """
 
     shape: str
@@ -84,7 +84,7 @@ class RemeshedRegistration:
 
 
 def find_registrations(root: Path) -> Path | None:
-    """The folder of tr_reg_*.ply at or below a FAUST folder, or below one that holds it as `faust` or `MPI-FAUST`."""
+    """The folder of tr_reg_*.ply at or below a FAUST folder, or one that contains it as `faust` or `MPI-FAUST`."""
     for below in (REGISTRATIONS, "faust" / REGISTRATIONS, "MPI-FAUST" / REGISTRATIONS, Path("registrations"), Path()):
         if any((root / below).glob("tr_reg_*.ply")):
             return root / below
@@ -92,14 +92,24 @@ def find_registrations(root: Path) -> Path | None:
 
 
 def open_faust(root: Path) -> Dataset:
-    """FAUST registrations: one connectivity, ten poses of each subject, 080-099 for testing as in the paper.
+    """Open the FAUST registrations: one connectivity, ten poses of each subject, 080-099 for testing as in the paper.
 
-    The reference is tr_reg_000, or the first where that is absent.
+    The reference is tr_reg_000, or the first registration where that is missing.
+
+    Parameters
+    ----------
+    root : Path
+        The FAUST folder.
+
+    Returns
+    -------
+    Dataset
+        Shapes are read when they are needed.
 
     Raises
     ------
     InputError
-        With how to get FAUST where it is not there.
+        Where FAUST is not found, with how to get it.
     """
     folder = find_registrations(root)
     if folder is None:
@@ -111,19 +121,19 @@ def open_faust(root: Path) -> Dataset:
             reader = Registration(str(path), str(reference))
             samples.append(Sample(path.stem, reader, "train" if number < 80 else "test", number // 10, number))
     if not samples:
-        raise InputError(f"{folder}: holds no tr_reg_NNN.ply with a number. {HOW_TO_GET}")
+        raise InputError(f"{folder}: contains no tr_reg_NNN.ply. {HOW_TO_GET}")
     return Dataset("faust", _reference(folder), tuple(samples))
 
 
 def open_remeshed_faust(root: Path, registrations: Path | None = None) -> Dataset:
-    """Remeshed FAUST: off/tr_reg_*.off, corres/tr_reg_*.vts and corres/sampleID.vts; labels live on tr_reg_000.
+    """Open remeshed FAUST: off/tr_reg_*.off, corres/tr_reg_*.vts, corres/sampleID.vts; labels refer to tr_reg_000.
 
     Parameters
     ----------
     root : Path
-        The folder, or one that holds it as `faust_r`.
+        The folder, or one that contains it as `faust_r`.
     registrations : Path or None
-        A FAUST folder; None looks beside `root`, and where `ACNN_DATA` says.
+        A FAUST folder; None searches next to `root` and in `ACNN_DATA`.
 
     Raises
     ------
@@ -136,11 +146,11 @@ def open_remeshed_faust(root: Path, registrations: Path | None = None) -> Datase
     if not shapes or not ids.is_file():
         raise InputError(f"{root}: no remeshed FAUST: looked for {root / 'off' / '*.off'} and {ids}.")
     data = os.environ.get("ACNN_DATA")
-    places = [registrations] if registrations else [root.parent, root, *([Path(data)] if data else [])]
-    folder = next((found for place in places if (found := find_registrations(place))), None)
+    folders = [registrations] if registrations else [root.parent, root, *([Path(data)] if data else [])]
+    folder = next((found for parent in folders if (found := find_registrations(parent))), None)
     if folder is None:
-        looked = ", ".join(str(place) for place in places)
-        raise InputError(f"{root}: its labels live on FAUST's tr_reg_000.ply, which is not in {looked}. {HOW_TO_GET}")
+        looked = ", ".join(str(parent) for parent in folders)
+        raise InputError(f"{root}: its labels refer to FAUST's tr_reg_000.ply, which is not in {looked}. {HOW_TO_GET}")
     reference = _reference_path(folder)
     samples = []
     for path in shapes:

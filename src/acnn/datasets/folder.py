@@ -1,11 +1,11 @@
-"""A folder of one's own shapes, in one of four ways of saying what corresponds.
+"""Folders of shapes, with one of four kinds of ground truth.
 
-- one connectivity: vertex i is the same point everywhere; nothing else is needed
-- NAME.labels.txt beside NAME.ply: for every vertex its vertex of reference.ply, from 0, -1 unknown
-- NAME.truth.txt beside it: its exact place on the reference, `face w0 w1 w2`, from 0 (as `acnn data humans --remesh`)
-- NAME.vts beside it, or in `corres/` with the shapes in `off/`: row k of one shape is row k of another, from 1
+- one connectivity: vertex i is the same point on every shape; no further file is needed
+- NAME.labels.txt next to NAME.ply: for every vertex a vertex of reference.ply, 0-based, -1 unknown
+- NAME.truth.txt: for every vertex a point on the reference, `face w0 w1 w2`, 0-based (as `acnn data humans --remesh`)
+- NAME.vts, or in `corres/` with the shapes in `off/`: row k of one shape corresponds to row k of another, 1-based
 
-`reference.EXT` is the reference, and else the first shape; `mirror.txt` may give its mirror; `dataset.json` may list
+`reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `dataset.json` may list
 the shapes with their split and subject, as written by `acnn data humans`.
 """
 
@@ -48,7 +48,7 @@ class FolderShape:
     reference : str
         The reference.
     same : bool
-        True where the shape's vertices are the reference's, so that no file need say so.
+        True where vertex i of the shape is vertex i of the reference, so that no file of labels is needed.
     """
 
     path: str
@@ -56,7 +56,7 @@ class FolderShape:
     same: bool
 
     def __call__(self) -> Example:
-        """The shape with its labels, from whichever file there is."""
+        """The shape with its labels, from the first file that exists."""
         shape, reference = load(self.path), _load_reference(Path(self.reference))
         assert shape.source is not None
         assert reference.source is not None
@@ -90,47 +90,57 @@ class FolderShape:
 
 
 def open_folder(root: Path) -> Dataset:
-    """A folder of shapes as a dataset; see the head of this module for what may be in it.
+    """Open a folder of shapes as a dataset; the module docstring describes its files.
+
+    Parameters
+    ----------
+    root : Path
+        The folder.
+
+    Returns
+    -------
+    Dataset
+        Shapes are read when they are needed.
 
     Raises
     ------
     InputError
-        With what was looked for, where it holds no shapes or its reference cannot be told.
+        Where it contains no shapes, or has labels but no reference.
     """
     listing = root / "dataset.json"
     if listing.is_file():
         return _open_listed(root, listing)
-    place = root / "off" if not _shapes_in(root) and (root / "off").is_dir() else root
-    shapes = _shapes_in(place)
+    folder = root / "off" if not _shapes_in(root) and (root / "off").is_dir() else root
+    shapes = _shapes_in(folder)
     if not shapes:
         raise InputError(
             f"{root}: holds no shapes: looked for files ending in {' '.join(SHAPES)} and for dataset.json."
         )
     reference = next((path for path in shapes if path.stem == "reference"), None)
     members = [path for path in shapes if path.stem != "reference"] or shapes
-    told = [path for path in members if any(file.is_file() for file in label_paths(path)[:2])]
+    labelled = [path for path in members if any(file.is_file() for file in label_paths(path)[:2])]
     listed = [path for path in members if label_paths(path)[2].is_file()]
-    if reference is None and told:
+    if reference is None and labelled:
         raise InputError(
-            f"{root}: {told[0].stem} has labels, but there is no reference they could mean: looked for reference.EXT "
+            f"{root}: {labelled[0].stem} has labels, but there is no reference for them: looked for reference.EXT "
             f"with EXT one of {' '.join(SHAPES)}."
         )
     if reference is None:
         reference = (listed or members)[0]
-    if listed and not told and not label_paths(reference)[2].is_file():
+    if listed and not labelled and not label_paths(reference)[2].is_file():
         raise InputError(
             f"{root}: {listed[0].stem} has a .vts file, but the reference {reference.name} has none: looked for "
             f"{label_paths(reference)[2]}."
         )
-    # Where some shapes have labels, one that has none was forgotten: it is not taken to be like the reference.
-    same = not told and not listed
+    # Where some shapes have labels, one without is incomplete: its vertices are not assumed to be the reference's.
+    same = not labelled and not listed
     samples = tuple(Sample(path.stem, FolderShape(str(path), str(reference), same)) for path in members)
     mesh = _load_reference(reference)
     return Dataset(root.name or str(root), mesh, samples, _mirror(root, mesh))
 
 
 def label_paths(shape: Path) -> tuple[Path, Path, Path]:
-    """Where truth, labels and rows of a shape's file are looked for: NAME.truth.txt, NAME.labels.txt, NAME.vts."""
+    """Paths of the ground truth, labels and rows of a shape's file: NAME.truth.txt, NAME.labels.txt, NAME.vts."""
     rows = shape.with_name(f"{shape.stem}.vts")
     if shape.parent.name == "off" and not rows.is_file():
         rows = shape.parent.parent / "corres" / rows.name
@@ -149,7 +159,7 @@ def _open_listed(root: Path, listing: Path) -> Dataset:
     for number, (name, entry) in enumerate(zip(names, about["shapes"], strict=True)):
         split: Split | None = entry.get("split") if entry.get("split") in ("train", "test") else None
         subject = entry.get("subject")
-        # A file that is missing is told when it is read, so that the others can be used.
+        # A missing file is reported when it is read, so that the others can be used.
         path = files.get(name, root / f"{Path(name).name}.ply")
         samples.append(Sample(name, FolderShape(str(path), str(reference), True), split, subject, number))
     mesh = _load_reference(reference)

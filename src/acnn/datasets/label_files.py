@@ -1,4 +1,4 @@
-"""Files that say which vertex corresponds to which: .labels.txt and .truth.txt count from 0, .vts counts from 1."""
+"""Files of labels and ground truth: .labels.txt and .truth.txt (0-based), .vts (1-based)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ from acnn.shapes.mesh import BarycentricPoints, Shape
 
 
 def read_labels(path: Path, rows: int, classes: int) -> NDArray[np.int64]:
-    """(rows,) vertex of the reference for every vertex, from 0, -1 unknown; one number a line.
+    """Read a reference vertex for every vertex, 0-based, -1 unknown, one number per line.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    rows, classes : int
+        Numbers of vertices of the shape and of the reference.
+
+    Returns
+    -------
+    (rows,) int64 array
+        Labels.
 
     Raises
     ------
@@ -29,14 +41,26 @@ def read_labels(path: Path, rows: int, classes: int) -> NDArray[np.int64]:
 
 
 def read_vts(path: Path, vertices: int) -> NDArray[np.int64]:
-    """(k,) vertices of one shape, counted from 0 here and from 1 in the file; row k of two shapes correspond."""
+    """Read (k,) vertices of one shape, 0-based here and 1-based in the file; row k of two shapes correspond."""
     listed = _whole_numbers(path)
     check_range(path, listed, 1, vertices, "the shape's vertices (.vts files count from 1)")
     return listed - 1
 
 
 def read_truth(path: Path, rows: int, faces: int) -> BarycentricPoints:
-    """Exact places on the reference: `face w0 w1 w2` on every line, faces from 0, -1 unknown.
+    """Read barycentric points on the reference: `face w0 w1 w2` on every line, faces 0-based, -1 unknown.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    rows, faces : int
+        Number of vertices of the shape, and of faces of the reference.
+
+    Returns
+    -------
+    BarycentricPoints
+        For every vertex.
 
     Raises
     ------
@@ -58,15 +82,16 @@ def read_truth(path: Path, rows: int, faces: int) -> BarycentricPoints:
 def pair_labels(
     listed: NDArray[np.integer], reference_listed: NDArray[np.integer], shape: Shape, reference: Shape
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Pairs and labels of a shape as loaded, from two lists whose rows correspond, counted from 0 as the files do.
+    """Pairs and labels of a shape as loaded, from two lists of vertices whose rows correspond, 0-based in file order.
 
     A vertex listed with several vertices of the reference is labelled with the one nearest to their mean.
 
     Returns
     -------
-    tuple[array, array]
-        Pairs (k, 2): vertex, vertex of the reference, without rows whose vertex was dropped on loading; and labels
-        (n,), -1 where a vertex is not listed.
+    pairs : (k, 2) int32 array
+        Vertex and reference vertex, without rows whose vertex was dropped on loading.
+    labels : (n,) int32 array
+        -1 where a vertex is not listed.
     """
     here = listed if shape.source is None else shape.source.from_file[listed]
     there = reference_listed if reference.source is None else reference.source.from_file[reference_listed]
@@ -76,7 +101,7 @@ def pair_labels(
     count = np.bincount(pairs[:, 0], minlength=n)
     mean = np.stack([np.bincount(pairs[:, 0], weights=points[:, axis], minlength=n) for axis in range(3)], axis=1)
     off = np.linalg.norm(points - (mean / np.maximum(count, 1)[:, None])[pairs[:, 0]], axis=1)
-    order = np.lexsort((pairs[:, 1], -off))  # the nearest comes last, and stays
+    order = np.lexsort((pairs[:, 1], -off))  # the nearest comes last and overwrites the others
     labels = np.full(n, -1, np.int32)
     labels[pairs[order, 0]] = pairs[order, 1]
     return pairs, labels
@@ -85,7 +110,7 @@ def pair_labels(
 def _whole_numbers(path: Path) -> NDArray[np.int64]:
     table = read_table(path, np.int64)
     if table.shape[1] != 1:
-        raise InputError(f"{path}: has {table.shape[1]} numbers on a line; one on each line is needed.")
+        raise InputError(f"{path}: has {table.shape[1]} numbers per line; one per line is needed.")
     return table[:, 0]
 
 

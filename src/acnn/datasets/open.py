@@ -1,4 +1,4 @@
-"""Opening a dataset by a word or a folder."""
+"""Opening a dataset by its name or its folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acnn.datasets.dataset import Dataset, Example, Sample, Split
 from acnn.errors import InputError
 
 REMESHED = "+remeshed"
-WORDS = "the word 'humans' (built in), or 'faust', 'faust_r' or 'shrec16/KIND/CLASS' (below ACNN_DATA)"
+NAMES = "the name 'humans' (built in), or 'faust', 'faust_r' or 'shrec16/KIND/CLASS' (below ACNN_DATA)"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class BuiltinHuman:
     index: int
 
     def __call__(self) -> Example:
-        """The mesh, labelled with its own vertex numbers."""
+        """The mesh, labelled with its own vertices."""
         mesh = builtin_humans().mesh(self.index)
         return Example(mesh, np.arange(len(mesh.vertices), dtype=np.int32))
 
@@ -38,25 +38,35 @@ def open_dataset(where: str | os.PathLike[str]) -> Dataset:
     where : path
         `humans` (built in); `faust`, `faust_r` or `shrec16/KIND/CLASS` such as `shrec16/cuts/cat` (below `ACNN_DATA`);
         or a folder: FAUST in its official layout, or a folder that holds it as `faust`; remeshed FAUST (`off/`,
-        `corres/sampleID.vts`); one that `acnn data humans` wrote; or one's own shapes (see `acnn.datasets.folder`); or
+        `corres/sampleID.vts`); one that `acnn data humans` wrote; any folder of shapes (see `acnn.datasets.folder`); or
         FOLDER/KIND/CLASS where FOLDER is SHREC'16 Partial in its official layout, or one that `acnn data parts` wrote
-        (see `acnn.datasets.shrec16`; what there is only one of may be left out). `+remeshed` after it adds a remeshed
-        copy of every shape, `+cuts` or `+holes` gives a part of every shape instead.
+        (see `acnn.datasets.shrec16`; KIND and CLASS may be omitted where there is only one). The suffix `+remeshed`
+        adds a remeshed version of every shape, `+cuts` or `+holes` takes a partial shape of every shape instead.
+
+    Returns
+    -------
+    Dataset
+        Shapes are read when they are needed.
 
     Raises
     ------
     InputError
         With what was looked for, and how to get what is missing.
+
+    Examples
+    --------
+    >>> open_dataset("humans").select("human_03_*").samples[0]
+    Sample('human_03_00')
     """
     text = os.fspath(where)
-    if not Path(text).exists() and (made := _open_made(text)):
-        return made
+    if not Path(text).exists() and (derived := _open_suffixed(text)):
+        return derived
     if text == "humans" and not Path(text).is_dir():
         return humans_dataset()
-    if where == "humans":  # a Path is never equal to a word: it means the folder
+    if where == "humans":  # a Path is never equal to a string: it means the folder
         raise InputError(
             "'humans' is the built-in dataset, but there is a folder of that name here as well: write ./humans for the "
-            "folder, or go to another folder for the built-in one."
+            "folder, or change to another folder for the built-in one."
         )
     root = Path(text).expanduser()
     if root.is_dir():
@@ -66,19 +76,30 @@ def open_dataset(where: str | os.PathLike[str]) -> Dataset:
     if text in ("faust", "faust_r") or text.split("/")[0] == "shrec16":
         return _open_research(text)
     if root.exists():
-        raise InputError(f"{where}: is a file; a dataset is a folder, or {WORDS}.")
-    raise InputError(f"{where}: there is no such folder. A dataset is {WORDS}, or a folder of shapes.")
+        raise InputError(f"{where}: is a file; a dataset is a folder, or {NAMES}.")
+    raise InputError(f"{where}: there is no such folder. A dataset is {NAMES}, or a folder of shapes.")
 
 
-def humans_dataset(copies: int = 0, seed: int = 0) -> Dataset:
+def humans_dataset(remeshed: int = 0, seed: int = 0) -> Dataset:
     """The built-in humans, split by subject, numbered from 0 in order; the reference is the first, standing.
 
     Parameters
     ----------
-    copies : int
-        How many remeshed copies of every shape to add.
+    remeshed : int
+        Number of remeshed versions of every shape to add.
     seed : int
         Of their triangulations.
+
+    Returns
+    -------
+    Dataset
+        Named `humans`.
+
+    Examples
+    --------
+    >>> humans = humans_dataset()
+    >>> len(humans), len(humans.reference.vertices)
+    (160, 2500)
     """
     from acnn.datasets.augment import with_remeshed
 
@@ -88,11 +109,11 @@ def humans_dataset(copies: int = 0, seed: int = 0) -> Dataset:
         split: Split = "train" if humans.split[i] == "train" else "test"
         samples.append(Sample(name, BuiltinHuman(i), split, int(humans.subjects[i]), i))
     dataset = Dataset("humans", humans.mesh(0), tuple(samples), humans.mirror.astype(np.int32))
-    return with_remeshed(dataset, copies, seed) if copies else dataset
+    return with_remeshed(dataset, remeshed, seed) if remeshed else dataset
 
 
-def _open_made(text: str) -> Dataset | None:
-    """What a dataset's name with an ending asks for, None where it has no such ending."""
+def _open_suffixed(text: str) -> Dataset | None:
+    """The dataset of a name with a suffix such as `+remeshed`; None where it has no suffix."""
     from acnn.datasets.augment import with_remeshed
     from acnn.datasets.parts import KINDS, parts_of
 
@@ -105,10 +126,10 @@ def _open_made(text: str) -> Dataset | None:
 
 
 def _open_parts(path: Path) -> Dataset | None:
-    from acnn.datasets.shrec16 import open_shrec16_place, shrec16_place
+    from acnn.datasets.shrec16 import locate_shrec16, open_located_shrec16
 
-    place = shrec16_place(path)
-    return open_shrec16_place(*place) if place else None
+    location = locate_shrec16(path)
+    return open_located_shrec16(*location) if location else None
 
 
 def _open_folder(root: Path) -> Dataset:
@@ -126,21 +147,21 @@ def _open_folder(root: Path) -> Dataset:
     if (root / "faust_r" / "off").is_dir():
         return open_remeshed_faust(root)
     if (root / "training").is_dir() or (root / "faust").is_dir() or root.name.lower() in ("faust", "mpi-faust"):
-        return open_faust(root)  # says what is missing
+        return open_faust(root)  # raises with what is missing
     return open_folder(root)
 
 
-def _open_research(word: str) -> Dataset:
+def _open_research(name: str) -> Dataset:
     from acnn.datasets import faust, shrec16
 
     data = os.environ.get("ACNN_DATA")
-    parts = word.split("/")[0] == "shrec16"
+    parts = name.split("/")[0] == "shrec16"
     how = shrec16.HOW_TO_GET if parts else faust.HOW_TO_GET
     if not data:
-        raise InputError(f"'{word}' is looked for below the folder ACNN_DATA, which is not set. {how}")
+        raise InputError(f"'{name}' is looked for below the folder ACNN_DATA, which is not set. {how}")
     if parts:
-        folder = Path(data) / shrec16.FOLDER / word.partition("/")[2]
+        folder = Path(data) / shrec16.FOLDER / name.partition("/")[2]
         if found := _open_parts(folder):
             return found
-        raise InputError(f"'{word}': {folder} is not there. Name it as in 'shrec16/cuts/cat'. {how}")
-    return faust.open_faust(Path(data)) if word == "faust" else faust.open_remeshed_faust(Path(data))
+        raise InputError(f"'{name}': {folder} does not exist. Name it as in 'shrec16/cuts/cat'. {how}")
+    return faust.open_faust(Path(data)) if name == "faust" else faust.open_remeshed_faust(Path(data))

@@ -1,4 +1,4 @@
-"""Parts of shapes: cuts, which planes take off, and holes, many small discs; and datasets of such parts."""
+"""Partial shapes: cuts by planes, and holes by many small discs; and datasets of such shapes."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ Kind = Literal["cuts", "holes"]
 KINDS: tuple[Kind, ...] = ("cuts", "holes")
 
 MOST = 0.95
-"""Largest share of the area that may be asked to be missing."""
+"""Largest fraction of the area that may be missing."""
 
 TOLERANCE = 0.02
-"""A part lacks the share of the area that was asked for, to within this share of the whole."""
+"""Tolerance of the missing fraction of the area."""
 
-FEWEST_FACES, SMALLEST_SHARE = 10, 0.005
-"""Pieces of fewer faces, or of a smaller share of the whole's area, are dropped unless they are the largest."""
+FEWEST_FACES, SMALLEST_FRACTION = 10, 0.005
+"""Components of fewer faces, or of a smaller fraction of the full area, are dropped unless they are the largest."""
 
 _AIM, _DRAWS, _ROUNDS = 0.002, 20, 8
 
 
 @dataclass(frozen=True, eq=False)
 class PartOf:
-    """Reads a shape and takes a part of it.
+    """Reads a shape and cuts a partial shape from it.
 
     Attributes
     ----------
     read : callable
-        Gives the whole shape.
+        Returns the full shape.
     kind, missing, seed
         As for `cut_part`.
     unit : float or None
-        Length that is a run unit of the result: the whole shape is scaled until its geodesic diameter is 200 of them,
-        so that parts of all shapes come in the units of one reference; None leaves coordinates as they are.
+        Unit of length of the result: the full shape is scaled so that its geodesic diameter is 200 of these, and all
+        partial shapes have the unit of one reference; None leaves coordinates as they are.
     """
 
     read: Callable[[], Example]
@@ -53,17 +53,17 @@ class PartOf:
     unit: float | None = None
 
     def __call__(self) -> Example:
-        """The part, with what is known of its vertices on the whole shape."""
-        return self.with_share()[0]
+        """The partial shape, with the labels of its vertices."""
+        return self.with_missing()[0]
 
-    def with_share(self) -> tuple[Example, float]:
-        """The part, and the share of the whole's area that it lacks."""
+    def with_missing(self) -> tuple[Example, float]:
+        """The partial shape, and the fraction of the full area that it lacks."""
         from acnn.surface.surface import surface_of
 
         whole = self.read()
         mesh = whole.shape
         if not isinstance(mesh, Mesh):
-            raise InputError("A cloud has no faces to cut: parts are made of meshes.")
+            raise InputError("A point cloud has no faces to cut: use meshes.")
         if self.unit is not None:
             mesh = replace(mesh, vertices=mesh.vertices * (self.unit / surface_of(mesh).unit))
         part, kept = cut_part(mesh, self.kind, self.missing, self.seed)
@@ -79,34 +79,38 @@ class PartOf:
 
 
 def cut_part(mesh: Mesh, kind: Kind = "cuts", missing: float = 0.3, seed: int = 0) -> tuple[Mesh, NDArray[np.int64]]:
-    """Take a random part of a mesh: a subset of its vertices, with the faces all of whose corners are kept.
+    """Cut a random partial shape: a subset of the vertices, with the faces all of whose corners are kept.
 
-    Each vertex v has a level, and those above a common threshold go:
+    Each vertex v has a level, and those above a common threshold are removed:
 
-        cuts     level(v) = max_p <n_p, v> - b_p        1 to 3 planes with random normals n_p and places b_p
+        cuts     level(v) = max_p <n_p, v> - b_p        1 to 3 planes with random normals n_p and offsets b_p
         holes    level(v) = max_c -d(c, v) / f_c        10 to 30 geodesic discs about random c, of random sizes f_c
 
-    The threshold is the one at which the faces that go have the wanted area. Faces that hang on by one vertex, and
-    small pieces (see `FEWEST_FACES`), go as well; several large pieces may stay.
+    The threshold is the one at which the removed faces have the requested area. Faces that are connected by one vertex
+    only, and small components (see `FEWEST_FACES`), are removed as well; several large components may remain.
 
     Parameters
     ----------
+    mesh : Mesh
+        The full shape.
     kind : Kind
         `cuts` or `holes`.
     missing : float
-        Share of the area to take away, 0 (the whole shape) to 0.95.
+        Fraction of the area to remove, 0 (the full shape) to 0.95.
     seed : int
-        Same seed, same part.
+        Random seed.
 
     Returns
     -------
-    tuple[Mesh, array]
-        The part, and (k,) which vertex of the mesh each of its vertices is, ascending.
+    part : Mesh
+        The partial shape, of k vertices.
+    vertices : (k,) int64 array
+        The vertex of the full shape of each of its vertices, ascending.
 
     Raises
     ------
     InputError
-        For numbers out of range, or where the mesh is too coarse to reach the share within 0.02.
+        For numbers out of range, or where the mesh is too coarse to reach the fraction within 0.02.
     """
     _check(kind, missing, seed)
     n, faces = len(mesh.vertices), np.asarray(mesh.faces, np.int64)
@@ -125,8 +129,8 @@ def cut_part(mesh: Mesh, kind: Kind = "cuts", missing: float = 0.3, seed: int = 
             break
     if off > TOLERANCE:
         raise InputError(
-            f"No part lacks {missing:g} of the area: with {len(faces)} faces the nearest is {off:.2g} off. Use a finer "
-            "mesh or another share."
+            f"No partial shape lacks {missing:g} of the area: with {len(faces)} faces the nearest is {off:.2g} off. "
+            "Use a finer mesh or another fraction."
         )
     kept, corners = np.unique(faces[best], return_inverse=True)
     colors = None if mesh.colors is None else mesh.colors[kept]
@@ -141,28 +145,40 @@ def parts_of(
     count: int | None = None,
     seed: int = 0,
 ) -> Dataset:
-    """A dataset of parts of another one's shapes, with the same reference, splits and subjects; made on reading.
+    """Cut partial shapes from the shapes of a dataset; made when they are read.
 
-    Parts of `NAME` are named `NAME_cuts`, `NAME_cuts2` and so on, and numbered from 1. All are in the unit of the
-    reference: where the dataset has none, each whole shape is first scaled to the reference's geodesic diameter.
+    Those of `NAME` are named `NAME_cuts`, `NAME_cuts2` and so on, and numbered from 1. All are in the unit of the
+    reference: where the dataset has none, each full shape is first scaled to the reference's geodesic diameter.
 
     Parameters
     ----------
+    dataset : Dataset
+        Of meshes.
     kind : Kind
         `cuts` or `holes`.
     missing : float or tuple[float, float]
-        Share of the area that a part lacks, or the range to draw it from.
+        Fraction of the area that a partial shape lacks, or the range to draw it from.
     count : int or None
-        Of parts in all, taken of the shapes in turn; None is one of each.
+        Total number, cut from the shapes in turn; None is one of each.
     seed : int
-        Of everything random.
+        Random seed.
+
+    Returns
+    -------
+    Dataset
+        With the same reference, splits and subjects.
+
+    Raises
+    ------
+    InputError
+        For numbers out of range, or a dataset without shapes.
     """
     low, high = missing if isinstance(missing, tuple) else (missing, missing)
     wanted, shapes = len(dataset) if count is None else count, dataset.samples
-    for share in (low, high):
-        _check(kind, share, seed)
+    for fraction in (low, high):
+        _check(kind, fraction, seed)
     if low > high:
-        raise InputError(f"Missing area from {low:g} to {high:g}: give the smaller share first.")
+        raise InputError(f"Missing area from {low:g} to {high:g}: give the smaller fraction first.")
     if wanted < 1 or not shapes:
         raise InputError(f"{wanted} parts of {len(shapes)} shapes: at least one of each is needed.")
     from acnn.surface.surface import surface_of
@@ -173,12 +189,12 @@ def parts_of(
     for k in range(wanted):
         i = k * len(shapes) // wanted if wanted < len(shapes) else k % len(shapes)
         made[i] += 1
-        drawn, fraction = np.random.SeedSequence((seed, i, made[i])).generate_state(2)
-        share = low + (high - low) * float(fraction) / 2**32
-        reader = PartOf(shapes[i].read, kind, share, int(drawn), None if dataset.unit else unit)
+        drawn, position = np.random.SeedSequence((seed, i, made[i])).generate_state(2)
+        fraction = low + (high - low) * float(position) / 2**32
+        reader = PartOf(shapes[i].read, kind, fraction, int(drawn), None if dataset.unit else unit)
         name = f"{shapes[i].name}_{kind}" + (str(made[i]) if made[i] > 1 else "")
         parts.append(Sample(name, reader, shapes[i].split, shapes[i].subject, k + 1))
-    # A name that opens again is given only to what opening gives.
+    # Only the default arguments give a name that `open_dataset` opens as the same dataset.
     own = "" if (missing, count, seed) == (0.3, None, 0) else f" ({missing} missing, {wanted} parts, seed {seed})"
     return replace(dataset, name=f"{dataset.name}+{kind}{own}", samples=tuple(parts), unit=unit)
 
@@ -187,24 +203,24 @@ def _check(kind: str, missing: float, seed: int) -> None:
     if kind not in KINDS:
         raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
     if not 0 <= missing <= MOST:
-        raise InputError(f"Missing area {missing}: give a share from 0 to {MOST}.")
+        raise InputError(f"Missing area {missing}: give a fraction from 0 to {MOST}.")
     if seed < 0:
         raise InputError(f"Seed {seed}: give a whole number from 0 on.")
 
 
 def _plane_levels(mesh: Mesh, missing: float, random: np.random.Generator) -> FloatArray:
-    """(n,) height above the highest of a few planes, each with a share of the wanted area above it."""
+    """(n,) height above the highest of a few planes, each with a fraction of the requested area above it."""
     planes = int(random.integers(1, 4))
     normals = random.standard_normal((planes, 3))
     normals /= np.linalg.norm(normals, axis=1, keepdims=True)
-    shares = missing * random.dirichlet(np.full(planes, 2.0))
+    fractions = missing * random.dirichlet(np.full(planes, 2.0))
     areas = _face_areas(mesh)
     levels = []
-    for normal, share in zip(normals, shares, strict=True):
+    for normal, fraction in zip(normals, fractions, strict=True):
         height = mesh.vertices @ normal
         of_face = height[mesh.faces].mean(axis=1)
         order = np.argsort(-of_face)
-        at = int(np.searchsorted(np.cumsum(areas[order]), share * areas.sum()))
+        at = int(np.searchsorted(np.cumsum(areas[order]), fraction * areas.sum()))
         levels.append(height - of_face[order[min(at, len(order) - 1)]])
     return np.max(levels, axis=0)
 
@@ -216,8 +232,8 @@ def _disc_levels(mesh: Mesh, random: np.random.Generator) -> FloatArray:
 
     surface = surface_of(mesh, unit=1.0)
     discs = min(int(random.integers(10, 31)), len(mesh.vertices))
-    share = surface.vertex_areas / surface.vertex_areas.sum()
-    centres = random.choice(len(share), discs, replace=False, p=share)
+    probabilities = surface.vertex_areas / surface.vertex_areas.sum()
+    centres = random.choice(len(probabilities), discs, replace=False, p=probabilities)
     sizes = random.uniform(0.5, 1.5, discs)
     return -(geodesics_from(surface, centres) / sizes[:, None]).min(axis=0)
 
@@ -225,12 +241,12 @@ def _disc_levels(mesh: Mesh, random: np.random.Generator) -> FloatArray:
 def _remaining(
     faces: NDArray[np.int64], areas: FloatArray, level: FloatArray, n: int, missing: float
 ) -> tuple[NDArray[np.int64], float]:
-    """Faces that stay when those of highest level go, and the share that is then missing, near the wanted one.
+    """Faces that remain when those of highest level are removed, and the missing fraction, near the requested one.
 
     Parameters
     ----------
     areas : (m,) array
-        Shares of the whole.
+        Fractions of the full area.
     level : (m,) array
         Of the faces' highest corners.
     """
@@ -240,19 +256,19 @@ def _remaining(
     for _ in range(_ROUNDS):
         at = int(np.searchsorted(gone, max(aim, 0.0)))
         threshold = level[order[min(at, len(order) - 1)]]
-        found = _tidied(faces, areas, np.flatnonzero(level <= threshold), n)
-        share = 1.0 - float(areas[found].sum())
-        if abs(share - missing) < abs(reached - missing):
-            best, reached = found, share
-        if abs(share - missing) < _AIM:
+        remaining = _cleaned(faces, areas, np.flatnonzero(level <= threshold), n)
+        fraction = 1.0 - float(areas[remaining].sum())
+        if abs(fraction - missing) < abs(reached - missing):
+            best, reached = remaining, fraction
+        if abs(fraction - missing) < _AIM:
             break
-        # What tidying took is taken less elsewhere.
-        aim -= share - missing
+        # What clean-up removes is removed less elsewhere.
+        aim -= fraction - missing
     return best, reached
 
 
-def _tidied(faces: NDArray[np.int64], areas: FloatArray, kept: NDArray[np.int64], n: int) -> NDArray[np.int64]:
-    """The faces `kept` without small pieces, and without those that hang on the rest by one vertex only."""
+def _cleaned(faces: NDArray[np.int64], areas: FloatArray, kept: NDArray[np.int64], n: int) -> NDArray[np.int64]:
+    """The faces `kept` without small components, and without those connected to the rest by one vertex only."""
     while len(kept):
         before = len(kept)
         first, second = mesh_edges(faces[kept], n).pairs()
@@ -267,7 +283,7 @@ def _tidied(faces: NDArray[np.int64], areas: FloatArray, kept: NDArray[np.int64]
         if len(kept) == before:
             pieces, piece = face_components(first, second, len(kept))
             area = np.bincount(piece, weights=areas[kept], minlength=pieces)
-            large = (np.bincount(piece, minlength=pieces) >= FEWEST_FACES) & (area >= SMALLEST_SHARE)
+            large = (np.bincount(piece, minlength=pieces) >= FEWEST_FACES) & (area >= SMALLEST_FRACTION)
             large[np.argmax(area)] = True
             kept = kept[large[piece]]
         if len(kept) == before:

@@ -1,12 +1,12 @@
-"""SHREC'16 Partial (Cosmo et al. 2016) and what `acnn data parts` writes: parts of shapes, with truth on the whole.
+"""SHREC'16 Partial (Cosmo et al. 2016) and folders of `acnn data parts`: partial shapes with their ground truth.
 
-    ROOT/null/CLASS.off                      the whole shape of a class
-    ROOT/KIND/KIND_CLASS_shape_NUMBER.off    a part; KIND is `cuts` or `holes`
-    ... .baryc_gt        beside it: for each of its vertices `triangle w0 w1 w2` on the whole shape, triangles from 1
+    ROOT/null/CLASS.off                      the full shape of a class
+    ROOT/KIND/KIND_CLASS_shape_NUMBER.off    a partial shape; KIND is `cuts` or `holes`
+    ... .baryc_gt        beside it: for each of its vertices `triangle w0 w1 w2` on the full shape, 1-based
     ... .baryc_gt_sym    the same on the other side of the body; may be missing
-    ROOT/KIND/KIND_CLASS_parts.json          split and subject of each part, where `acnn data parts` wrote it
+    ROOT/KIND/KIND_CLASS_parts.json          split and subject of each partial shape, from `acnn data parts`
 
-Triangle -1 stands for a vertex whose place is unknown.
+Triangle -1 stands for a vertex without known ground truth.
 """
 
 from __future__ import annotations
@@ -37,13 +37,21 @@ HOW_TO_GET = (
 
 @dataclass(frozen=True)
 class Shrec16Part:
-    """Reads one part with its truth; path: its .off; null: the whole shape."""
+    """Reads one partial shape with its ground truth.
+
+    Attributes
+    ----------
+    path : str
+        Its .off file.
+    null : str
+        The full shape's.
+    """
 
     path: str
     null: str
 
     def __call__(self) -> Example:
-        """The part; labels are the whole shape's vertices nearest to the true points."""
+        """The partial shape; labels are the vertices of the full shape nearest to the true points."""
         part, reference = load_mesh(self.path), load_mesh(self.null)
         unrepaired = load_mesh(self.null, repair=False)
         assert part.source is not None
@@ -69,9 +77,9 @@ class Shrec16Part:
 
 
 def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
-    """Parts of one class and kind, numbered as in their names; the reference is the whole shape.
+    """Partial shapes of one class and kind, numbered as in their names; the reference is the full shape.
 
-    The unit of all is the whole shape's: its geodesic diameter / 200.
+    All have the unit of the full shape: its geodesic diameter / 200.
 
     Parameters
     ----------
@@ -82,10 +90,15 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
     cls : str
         The class, such as `cat`; `shrec16_classes` lists them.
 
+    Returns
+    -------
+    Dataset
+        Shapes are read when they are needed.
+
     Raises
     ------
     InputError
-        With what there is where the class is missing.
+        Where the class is missing, with those that there are.
     """
     from acnn.surface.surface import surface_of
 
@@ -110,14 +123,14 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
 
 
 def shrec16_classes(root: Path, kind: Kind) -> tuple[str, ...]:
-    """Names of the classes of which there are parts of a kind, in alphabetical order."""
+    """Names of the classes with partial shapes of a kind, in alphabetical order."""
     return tuple(sorted(_parts(root, kind)))
 
 
-def shrec16_place(path: Path) -> tuple[Path, str | None, str | None] | None:
+def locate_shrec16(path: Path) -> tuple[Path, str | None, str | None] | None:
     """(ROOT, kind, class) for a path ROOT, ROOT/KIND or ROOT/KIND/CLASS in this layout, None for any other.
 
-    ROOT may also be the folder that holds it as `shrec16_partial`. The class is no folder, and is not checked here.
+    ROOT may also be the folder that contains it as `shrec16_partial`. The class is not a folder, and not checked here.
     """
     for root in (path, path / FOLDER):
         if _is_root(root):
@@ -129,8 +142,8 @@ def shrec16_place(path: Path) -> tuple[Path, str | None, str | None] | None:
     return None
 
 
-def open_shrec16_place(root: Path, kind: str | None, cls: str | None) -> Dataset:
-    """Open what `shrec16_place` found; where kind or class are left open, there must be only one.
+def open_located_shrec16(root: Path, kind: str | None, cls: str | None) -> Dataset:
+    """Open a result of `locate_shrec16`; a kind or class of None must be unique.
 
     Raises
     ------
@@ -143,9 +156,9 @@ def open_shrec16_place(root: Path, kind: str | None, cls: str | None) -> Dataset
         return open_shrec16(root, *choices[0])
     if not choices:
         if kind is not None and cls is not None:
-            return open_shrec16(root, kinds[0], cls)  # says what there is
+            return open_shrec16(root, kinds[0], cls)  # raises with the classes that there are
         raise InputError(
-            f"{root}: holds no parts: looked for {root / 'KIND'}/KIND_CLASS_shape_NUMBER.off. {HOW_TO_GET}"
+            f"{root}: contains no partial shapes: looked for {root / 'KIND'}/KIND_CLASS_shape_NUMBER.off. {HOW_TO_GET}"
         )
     listed = ", ".join(f"{k}/{c}" for k, c in choices)
     raise InputError(
@@ -154,14 +167,21 @@ def open_shrec16_place(root: Path, kind: str | None, cls: str | None) -> Dataset
 
 
 def read_baryc(path: Path, rows: int, faces: int) -> BarycentricPoints:
-    """Points of a .baryc_gt file: triangles counted from 0 here and from 1 in the file; -1 is unknown in both.
+    """Read a .baryc_gt file; triangles are 0-based here and 1-based in the file, -1 is unknown in both.
 
     Parameters
     ----------
+    path : Path
+        The file.
     rows : int
-        Vertices in the part's file.
+        Number of vertices in the partial shape's file.
     faces : int
-        Triangles in the whole shape's file.
+        Number of triangles in the full shape's file.
+
+    Returns
+    -------
+    BarycentricPoints
+        On the full shape, for each vertex of the file.
 
     Raises
     ------
@@ -175,7 +195,7 @@ def read_baryc(path: Path, rows: int, faces: int) -> BarycentricPoints:
     if not np.isfinite(table).all() or (table[:, 0] != np.rint(table[:, 0])).any():
         raise InputError(f"{path}: holds numbers that are not finite, or triangles that are not whole numbers.")
     face = table[:, 0]
-    check_range(path, np.where(face == -1, 1, face), 1, faces, "the whole shape's triangles (-1 where unknown)")
+    check_range(path, np.where(face == -1, 1, face), 1, faces, "the full shape's triangles (-1 where unknown)")
     check_weights(path, table[:, 1:], face > 0)
     weights = np.maximum(table[:, 1:], 0.0)  # rounding left -1e-16 in the published files
     weights[face > 0] /= weights[face > 0].sum(axis=1, keepdims=True)
@@ -193,7 +213,7 @@ def write_baryc(path: Path, truth: BarycentricPoints) -> None:
 
 
 def load_mesh(path: str, *, repair: bool = True) -> Mesh:
-    """A mesh file; raises InputError where it holds a cloud."""
+    """Load a mesh file; raises InputError where it contains a point cloud."""
     mesh = load(path, kind="mesh", repair=repair)
     assert isinstance(mesh, Mesh)
     return mesh
@@ -204,12 +224,12 @@ def _is_root(path: Path) -> bool:
 
 
 def _parts(root: Path, kind: str) -> dict[str, list[int]]:
-    """Numbers of the parts of each class."""
+    """Numbers of the partial shapes of each class."""
     if kind not in KINDS:
         raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
     found: dict[str, list[int]] = {}
     for path in (root / kind).glob(f"{kind}_*_shape_*.off"):
-        # A number has one spelling, so that a part is found again by it.
+        # Numbers have no leading zeros, so that a file name can be made from its number.
         if named := re.fullmatch(rf"{kind}_(.+)_shape_(0|[1-9]\d*)", path.stem):
             found.setdefault(named.group(1), []).append(int(named.group(2)))
     return found
@@ -222,4 +242,4 @@ def _listing(path: Path) -> dict[str, dict[str, Any]]:
     try:
         return {str(entry["name"]): dict(entry) for entry in about["parts"]}
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path}: does not list parts as 'acnn data parts' writes them ({error!r}).") from error
+        raise InputError(f"{path}: not a list of partial shapes of 'acnn data parts' ({error!r}).") from error

@@ -1,4 +1,4 @@
-"""Evaluation: the Princeton protocol, curves, coverage, smoothness, and published figures to stand beside."""
+"""Evaluation: the Princeton protocol, curves, coverage, smoothness, and published figures for comparison."""
 
 from acnn.evaluation.distances import Normalisation, ReferenceDistances
 from acnn.evaluation.princeton import (

@@ -1,4 +1,4 @@
-"""Princeton curves as files: CSV for spreadsheets, JSON for programs, PNG for people."""
+"""Files of Princeton curves: CSV, JSON, and a plot as PNG."""
 
 from __future__ import annotations
 
@@ -19,7 +19,18 @@ from acnn.files import write_whole
 
 
 def report_curves(report: Mapping[str, Any]) -> dict[str, list[float]]:
-    """The curves of a report of `evaluation_report`, named `network`, `network symmetric`, `refined`, ..."""
+    """Collect the curves of a report.
+
+    Parameters
+    ----------
+    report : Mapping[str, Any]
+        From `evaluation_report`.
+
+    Returns
+    -------
+    dict[str, list[float]]
+        Curves named `network`, `network symmetric`, `refined`, ...
+    """
     curves: dict[str, list[float]] = {}
     for prefix, part in (("network", report), ("refined", report.get("refined"))):
         if part:
@@ -36,7 +47,21 @@ def write_curves(
     published: PublishedTable | None = None,
     title: str = "",
 ) -> None:
-    """Write `stem.csv`, `stem.json` and `stem.png`; parameters as for the functions below."""
+    """Write `stem.csv`, `stem.json` and `stem.png`.
+
+    Parameters
+    ----------
+    stem : path
+        Path of the files without their endings.
+    curves : Mapping[str, ArrayLike]
+        Values at `THRESHOLDS`, by name.
+    normalisation : str
+        `ReferenceDistances.normalisation`.
+    published : PublishedTable or None
+        Published figures for comparison.
+    title : str
+        Of the plot.
+    """
     write_curves_csv(f"{stem}.csv", curves)
     write_curves_json(f"{stem}.json", curves, normalisation, published=published)
     write_curves_png(f"{stem}.png", curves, normalisation, published=published, title=title)
@@ -85,13 +110,13 @@ def write_curves_png(
 ) -> None:
     """Draw the curves, with published figures beside them.
 
-    Published shares of exact matches are marked on the axis at error 0, where a curve starts; figures of other
-    quantities are listed under the picture's legend.
+    Published fractions of exact matches are marked on the axis at error 0, where a curve starts; figures of other
+    quantities are listed in the legend.
 
     Parameters
     ----------
     curves : (100,) array
-        Per name; names that end in `symmetric` are drawn solid, others dashed where both are there.
+        Per name; names that end in `symmetric` are drawn solid, others dashed where there are both.
     normalisation : str
         Named on the axis.
     published : PublishedTable or None
@@ -115,9 +140,9 @@ def write_curves_png(
         axes.plot([], [], " ", label="\n".join(wrap(f"published: {published.quantity}", 34)))
         for i, entry in enumerate(published.entries):
             marker = "osD^v<>pPX*"[i % 11] if at_axis else ""
-            place = ([0.0], [entry.value]) if at_axis else ([], [])
+            position = ([0.0], [entry.value]) if at_axis else ([], [])
             axes.plot(
-                *place, marker, color="0.35", markersize=5, clip_on=False, label=f"{entry.method} {entry.value:g}"
+                *position, marker, color="0.35", markersize=5, clip_on=False, label=f"{entry.method} {entry.value:g}"
             )
     unit = {"sqrt_area": "sqrt(area)", "diameter": "geodesic diameter"}.get(normalisation, normalisation)
     axes.set_xlabel(f"geodesic error / {unit} of the reference")

@@ -1,4 +1,4 @@
-"""Published figures, as data: what results are put beside.
+"""Published figures for comparison, as data.
 
 Every entry names its source. Figures of one table are only comparable within it: triangulation, split and normalisation
 differ between tables.

@@ -21,13 +21,13 @@ class Matched:
     name, example
         The shape.
     soft_map : SoftMap
-        What the network says.
+        The network output.
     refined : (n,) array or None
         The refined map, or None.
     evaluation, refined_evaluation
-        Against the truth.
+        Against the ground truth.
     symmetric, refined_symmetric : ShapeEvaluation or None
-        The same where the truth on the other side counts, too; None where that is unknown.
+        The same by the symmetric protocol; None where the mirrored ground truth is unknown.
     """
 
     name: str
@@ -41,7 +41,20 @@ class Matched:
 
 
 def errors_of_vertices(matched: Matched, evaluation: ShapeEvaluation) -> FloatArray:
-    """(n,) error of every vertex of the shape, NaN where no truth is known; where several are, their mean."""
+    """Error of every vertex of a shape.
+
+    Parameters
+    ----------
+    matched : Matched
+        The shape.
+    evaluation : ShapeEvaluation
+        One of its evaluations.
+
+    Returns
+    -------
+    (n,) array
+        NaN where the ground truth is unknown; the mean where a vertex has several.
+    """
     example = matched.example
     n = len(example.shape.vertices)
     if example.pairs is not None:

@@ -10,7 +10,8 @@ from acnn.surface.surface import Surface
 def match(a: Surface, b: Surface, refinement: RefineMethod, progress: Progress | None = None) -> PairMap:
     """Map A to B by their descriptors."""
     found = match_by_descriptors(a, b, refinement, progress=progress)
-    report = {"why": f"from {found.facts['start']}; {found.facts['chosen_because']}", **found.facts}
+    why = f"from {found.report.start}; {found.report.chosen_because}"
+    report = {"why": why, **found.report.as_dict()}
     return PairMap(found.query_to_reference, 1.0 - float(found.confidence.mean()), report)
 
 

@@ -176,7 +176,7 @@ def make_parts(
             progress(done, len(names))
         assert isinstance(sample.read, PartOf)
         try:
-            example, fraction = sample.read.with_share()
+            example, fraction = sample.read.with_missing()
         except InputError as error:
             failures.append(Failure(sample.name, str(error)))
             continue

@@ -209,7 +209,7 @@ def full_plan(train_shapes: int | None, test_shapes: int, config: RunConfig | No
     -------
     Plan
     """
-    dataset = humans_dataset(copies=1)
+    dataset = humans_dataset(remeshed=1)
     originals = {s.name: s for s in dataset.samples if "_remeshed" not in s.name}
     copies = {s.name.removesuffix("_remeshed"): s for s in dataset.samples if "_remeshed" in s.name}
     training = spread_over([s for s in originals.values() if s.split == "train"], train_shapes)

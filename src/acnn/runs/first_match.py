@@ -55,7 +55,7 @@ def first_match(folder: Path, show: Show, *, progress: Progress | None = None) -
         The facts of `match_files`, and `textured`, the file of A with the texture.
     """
     begin_stage(progress, "two humans")
-    humans = humans_dataset(copies=1)
+    humans = humans_dataset(remeshed=1)
     a, b = folder / f"{A}.ply", folder / f"{B}.obj"
     make_folder(a)
     save(humans.named(A).read().shape, a)

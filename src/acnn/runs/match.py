@@ -124,7 +124,7 @@ class PairMatch:
         return self.facts
 
     @cached_property
-    def places(self) -> BarycentricPoints:
+    def points(self) -> BarycentricPoints:
         """The map between vertices: for each vertex of A a point of a triangle of B (`barycentric_map`).
 
         Raises
@@ -186,7 +186,7 @@ def match_shape(
     confidence = map_confidence(matched, surface, reference)
     advice = ["Use a network that was trained on shapes like this one (acnn train)."]
     judged = judge_map(matched, surface, reference, confidence, names=("A", "the reference"), untried=advice)
-    return ShapeMatch(shape, surface, soft, matched, confidence, refined.facts, judged)
+    return ShapeMatch(shape, surface, soft, matched, confidence, refined.report.as_dict(), judged)
 
 
 @check_arguments
@@ -334,7 +334,7 @@ def _through(
         "model": run.name,
         "network_confidence": {"a": float(certain.mean()), "b": float(sure.mean())},
         "distortion": float(vertex_distortions(matched, first.surface, second.surface).mean()),
-        "refinement": refined.facts,
+        "refinement": refined.report.as_dict(),
     }
     return _Found(first.surface, second.surface, matched, (whole[matched], whole), facts, start)
 

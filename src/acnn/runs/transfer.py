@@ -140,7 +140,7 @@ class _Pair:
     def points(self) -> BarycentricPoints:
         """Matches as barycentric points of B; a vertex of A without one takes that of the nearest matched vertex."""
         assert isinstance(self.b, Mesh)
-        points = self.map.places or BarycentricPoints.at_vertices(self.b.faces, np.maximum(self.map.vertices, 0))
+        points = self.map.points or BarycentricPoints.at_vertices(self.b.faces, np.maximum(self.map.vertices, 0))
         missing = self.map.vertices < 0
         if missing.any():
             from scipy.spatial import cKDTree
@@ -193,7 +193,7 @@ def _labels(pair: _Pair, values: NDArray[Any], path: Path) -> NDArray[Any]:
         values = values.astype(np.int64)
     here = values if pair.b.source is None else values[pair.b.source.to_file]
     unmatched = pair.map.vertices < 0
-    if pair.map.places is not None and values.dtype.kind == "f" and isinstance(pair.b, Mesh):
+    if pair.map.points is not None and values.dtype.kind == "f" and isinstance(pair.b, Mesh):
         transferred = pair.points().interpolate(here[pair.b.faces])
     else:
         transferred = pull_back(here, np.maximum(pair.map.vertices, 0))

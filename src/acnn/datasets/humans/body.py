@@ -48,7 +48,7 @@ class Body:
     _grow: Any  # sparse (n, anny vertices)
 
     def rest(self, phenotypes: Mapping[str, float]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The unposed body of one person: vertices (n, 3) and where each bone turns, (b, 3)."""
+        """The unposed body of one subject: vertices (n, 3) and the joint of each bone, (b, 3)."""
         import torch
 
         identity = torch.eye(4, dtype=torch.float64)[None, None].repeat(1, len(self.bones), 1, 1)

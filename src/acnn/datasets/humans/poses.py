@@ -1,4 +1,4 @@
-"""Poses of a human body in words a person can check, and the bone rotations they mean.
+"""Poses of a human body as readable settings of limbs, and the bone rotations of a pose.
 
 Directions are those of the limb's upper part in the frame of the chest (arms) or the pelvis (legs), written as
 (outward, up, front) so that left and right read alike. Elbows and knees are hinges: an arm also names where its
@@ -271,23 +271,23 @@ def bone_turns(
     return turns
 
 
-def blend(pose: Pose, other: Pose, share: float) -> Pose:
-    """The pose that lies `share` (0 to 1) of the way from one to the other."""
+def blend(pose: Pose, other: Pose, weight: float) -> Pose:
+    """The pose that lies `weight` (0 to 1) of the way from one to the other."""
     mixed: dict[str, Any] = {}
     for name, value in vars(pose).items():
         target = getattr(other, name)
         if isinstance(value, Arm | Leg):
-            parts: dict[str, Any] = {key: _mix(v, getattr(target, key), share) for key, v in vars(value).items()}
+            parts: dict[str, Any] = {key: _mix(v, getattr(target, key), weight) for key, v in vars(value).items()}
             mixed[name] = type(value)(**parts)
         else:
-            mixed[name] = _mix(value, target, share)
+            mixed[name] = _mix(value, target, weight)
     return Pose(**mixed)
 
 
-def _mix(a: Any, b: Any, share: float) -> Any:
+def _mix(a: Any, b: Any, weight: float) -> Any:
     if isinstance(a, tuple):
-        return tuple((1 - share) * x + share * y for x, y in zip(a, b, strict=True))
-    return (1 - share) * a + share * b
+        return tuple((1 - weight) * x + weight * y for x, y in zip(a, b, strict=True))
+    return (1 - weight) * a + weight * b
 
 
 def _move_arm(
@@ -318,7 +318,7 @@ def _move_arm(
     turns[f"wrist.{side}"] = _turn(fore0, 0.5 * outward)
     across = at[f"finger2-1.{side}"] - at[f"finger5-1.{side}"]
     for finger in range(1, 6):
-        share = 0.45 if finger == 1 else 1.0
+        curl_weight = 0.45 if finger == 1 else 1.0
         for joint in (1, 2, 3):
             start = at[f"finger{finger}-{joint}.{side}"]
             along = (
@@ -327,7 +327,7 @@ def _move_arm(
                 else start - at[f"finger{finger}-2.{side}"]
             )
             palm = np.cross(along, across) * out[0]
-            turns[f"finger{finger}-{joint}.{side}"] = _turn(_unit(np.cross(along, palm)), share * arm.curl)
+            turns[f"finger{finger}-{joint}.{side}"] = _turn(_unit(np.cross(along, palm)), curl_weight * arm.curl)
 
 
 def _move_leg(
