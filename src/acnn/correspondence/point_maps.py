@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from acnn.correspondence.soft_map import checked_point_map
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.closest_points import ClosestPoints
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -41,8 +41,8 @@ def vertex_distortions(matched: IntArray, query: Surface, reference: Surface) ->
     Edges shorter than two mean edges of the reference count as that long: a map to vertices cannot keep lengths better
     than these allow.
     """
-    edges = edges_with_faces(query.faces)[0]
-    ends = reference.vertices[edges_with_faces(reference.faces)[0]]
+    edges = mesh_edges(query.faces).vertices
+    ends = reference.vertices[mesh_edges(reference.faces).vertices]
     shortest = 2.0 * float(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).mean())
     change = edge_distortions(edges, matched, query.vertices, reference.vertices, shortest)
     both, n = edges.ravel(), len(matched)

@@ -20,7 +20,7 @@ from acnn.correspondence.functional_map import (
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
@@ -173,8 +173,8 @@ def _border_length(surface: Surface) -> float:
     """Length of all borders over the root of the area; 0 for a cloud, where they are not known."""
     if surface.is_cloud:
         return 0.0
-    edges, sides = edges_with_faces(surface.faces)
-    ends = surface.vertices[edges[sides[:, 1] < 0]]
+    edges = mesh_edges(surface.faces)
+    ends = surface.vertices[edges.vertices[edges.counts == 1]]
     length = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).sum()
     return float(length / np.sqrt(surface.vertex_areas.sum()))
 
@@ -184,7 +184,7 @@ class _Judge:
 
     def __init__(self, soft_map: SoftMap, query: Surface, reference: Surface, basis: SpectralBasis) -> None:
         self.soft_map, self.reference = soft_map, reference
-        self.edges = edges_with_faces(query.faces)[0]
+        self.edges = mesh_edges(query.faces).vertices
         values = basis.eigenvalues
         used = values > 1e-9 * values[-1]  # constants, one per component, carry no distance
         self.places = basis.functions[:, used] / np.sqrt(values[used])

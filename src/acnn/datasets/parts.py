@@ -255,7 +255,7 @@ def _tidied(faces: NDArray[np.int64], areas: FloatArray, kept: NDArray[np.int64]
     """The faces `kept` without small pieces, and without those that hang on the rest by one vertex only."""
     while len(kept):
         before = len(kept)
-        first, second = mesh_edges(faces[kept], n).pairs()
+        first, second = mesh_edges(faces[kept]).pairs()
         count, fan = fans(faces[kept], first, second)
         vertex = np.empty(count, np.int64)
         vertex[fan] = faces[kept].reshape(-1)

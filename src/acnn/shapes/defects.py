@@ -88,7 +88,7 @@ def _zero_length_edges(faces: NDArray[np.integer], place: IntArray) -> tuple[Int
 
 def _boundary_pairs(faces: NDArray[np.integer], place: IntArray) -> tuple[IntArray, IntArray]:
     flat = faces.astype(np.int64).reshape(-1)
-    half = mesh_edges(faces, len(place)).boundary()
+    half = mesh_edges(faces).boundary()
     shared = np.bincount(place, minlength=len(place))[place] > 1
     begin, end = flat[half], flat[next_corner(half)]
     possible = (shared[begin] | shared[end]) & (place[begin] != place[end])
@@ -168,7 +168,7 @@ def _swaps(
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
     """Flat faces f with the corner k opposite their longest edge, and sound neighbours g with theirs, l; none twice."""
     n = len(vertices)
-    edges = mesh_edges(faces, n)
+    edges = mesh_edges(faces)
     first, second = edges.pairs()
     mate = np.full(3 * len(faces), -1, np.int64)
     mate[first], mate[second] = second, first
@@ -181,7 +181,8 @@ def _swaps(
     usable = (other >= 0) & ~flat[g]
     k, l = (side + 2) % 3, (other % 3 + 2) % 3
     c, d = faces[f, k], faces[g, l]
-    key = edges.ends[:, 0] * n + edges.ends[:, 1]
+    low, high = np.sort(edges.vertices.astype(np.int64), axis=1).T
+    key = low * n + high
     wanted = np.minimum(c, d) * n + np.maximum(c, d)
     at = np.minimum(np.searchsorted(key, wanted), len(key) - 1)
     usable &= (key[at] != wanted) & (c != d)

@@ -51,7 +51,7 @@ def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
             "has_uv": shape.texture is not None,
             "has_texture": shape.texture is not None and shape.texture.image is not None,
         }
-        edges = mesh_edges(shape.faces, len(shape.vertices))
+        edges = mesh_edges(shape.faces)
         facts |= _topology(shape, edges) | _measures(shape, edges, points)
         facts["volume"] = _volume(shape, points) if facts["closed"] and facts["oriented"] else None
     else:
@@ -86,7 +86,7 @@ def _topology(mesh: Mesh, edges: Edges) -> dict[str, Any]:
     vertex_of_fan[fan] = mesh.faces.reshape(-1)
     crowded_edges = int((edges.counts > 2).sum())
     crowded_vertices = int((np.bincount(vertex_of_fan) > 1).sum())
-    degenerate = bool((edges.ends[:, 0] == edges.ends[:, 1]).any())
+    degenerate = bool((edges.vertices[:, 0] == edges.vertices[:, 1]).any())
     manifold = not (crowded_edges or crowded_vertices or degenerate)
     oriented = bool(agree(mesh.faces, first, second).all()) and not degenerate
     half_edges = edges.boundary()

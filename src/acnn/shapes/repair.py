@@ -181,10 +181,10 @@ def _drop_repeated(work: Mended) -> None:
 
 def _cut_edges(work: Mended) -> tuple[IntArray, IntArray, int]:
     """The pairs of half-edges where exactly two faces meet, and the number of edges with more."""
-    edges = mesh_edges(work.faces, len(work.to_file))
+    edges = mesh_edges(work.faces)
     crowded = np.flatnonzero(edges.counts > 2)
     if len(crowded):
-        a, b = work.to_file[edges.ends[crowded[0]]]
+        a, b = work.to_file[np.sort(edges.vertices[crowded[0]])]
         work.note(
             "non-manifold-edges",
             len(crowded),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,51 +13,82 @@ from acnn.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The half-edges of a mesh, grouped by the edge they lie on.
+    """The edges of a triangle mesh, sorted by their vertices, with the half-edges and faces at each.
 
     Half-edge 3 f + i runs from corner i of face f to corner (i + 1) mod 3.
 
     Attributes
     ----------
-    order : (3 m,) array
-        Half-edges sorted by edge.
-    starts : (edges,) array
-        Where each edge begins in `order`.
-    counts : (edges,) array
-        How many faces meet at each edge.
-    ends : (edges, 2) array
-        Vertices of each edge, the smaller first.
+    corners : (3 m,) int64 array
+        The vertex where each half-edge begins.
+    order : (3 m,) int64 array
+        Half-edges, sorted by edge.
+    starts : (e,) int64 array
+        Index in `order` of the first half-edge of each edge.
+    counts : (e,) int64 array
+        Number of faces at each edge.
     """
 
+    corners: IntArray
     order: IntArray
     starts: IntArray
     counts: IntArray
-    ends: IntArray
+
+    @cached_property
+    def vertices(self) -> IntArray:
+        """(e, 2) int32 vertices, in the direction of the edge's first face, which lies to the left."""
+        first = self.order[self.starts]
+        return np.column_stack([self.corners[first], self.corners[next_corner(first)]]).astype(np.int32)
+
+    @cached_property
+    def faces(self) -> IntArray:
+        """(e, 2) int32 faces at each edge, the second -1 at a boundary; the first two where there are more."""
+        return self._at_first_two(np.arange(len(self.corners)) // 3)
+
+    @cached_property
+    def opposite(self) -> IntArray:
+        """(e, 2) int32 vertex opposite the edge in each of its `faces`; -1 where there is no face."""
+        return self._at_first_two(self.corners.reshape(-1, 3)[:, [2, 0, 1]].reshape(-1))
 
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """Both half-edges of every edge where exactly two faces meet."""
-        chosen = self.starts[self.counts == 2]
-        return self.order[chosen], self.order[chosen + 1]
+        """Both half-edges of every edge with exactly two faces."""
+        paired = self.starts[self.counts == 2]
+        return self.order[paired], self.order[paired + 1]
 
     def boundary(self) -> IntArray:
         """The half-edges of edges with a single face."""
         return self.order[self.starts[self.counts == 1]]
 
+    def _at_first_two(self, values: IntArray) -> IntArray:
+        """Values (3 m,) of half-edges at the first two half-edges of each edge, -1 where there is only one."""
+        table = np.full((len(self.starts), 2), -1, np.int32)
+        table[:, 0] = values[self.order[self.starts]]
+        several = self.counts > 1
+        table[several, 1] = values[self.order[self.starts[several] + 1]]
+        return table
 
-def mesh_edges(faces: NDArray[np.integer], n: int) -> Edges:
-    """Group the half-edges of (m, 3) faces over n vertices by edge."""
-    flat = faces.astype(np.int64, copy=False).reshape(-1)
-    to = flat.reshape(-1, 3)[:, [1, 2, 0]].reshape(-1)
-    low, high = np.minimum(flat, to), np.maximum(flat, to)
-    key = low * n + high
+
+def mesh_edges(faces: NDArray[np.integer]) -> Edges:
+    """Build the edge table of a mesh.
+
+    Parameters
+    ----------
+    faces : (m, 3) int array
+
+    Returns
+    -------
+    Edges
+        In the order of the smaller, then the larger vertex of each edge.
+    """
+    corners = faces.astype(np.int64, copy=False).reshape(-1)
+    ends = corners.reshape(-1, 3)[:, [1, 2, 0]].reshape(-1)
+    key = np.minimum(corners, ends) * (int(corners.max(initial=0)) + 1) + np.maximum(corners, ends)
     order = np.argsort(key, kind="stable")
     key = key[order]
-    fresh = np.ones(len(key), bool)
-    fresh[1:] = key[1:] != key[:-1]
-    starts = np.flatnonzero(fresh)
-    counts = np.diff(np.append(starts, len(key)))
-    ends = np.column_stack([key[starts] // max(n, 1), key[starts] % max(n, 1)])
-    return Edges(order, starts, counts, ends)
+    is_first = np.ones(len(key), bool)
+    is_first[1:] = key[1:] != key[:-1]
+    starts = np.flatnonzero(is_first)
+    return Edges(corners, order, starts, np.diff(np.append(starts, len(key))))
 
 
 def next_corner(half_edges: IntArray) -> IntArray:
@@ -172,29 +204,3 @@ def dot(u: list[NDArray[np.float64]], v: list[NDArray[np.float64]]) -> NDArray[n
 def minus(u: list[NDArray[np.float64]], v: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     """The difference of vectors given as three columns."""
     return [a - b for a, b in zip(u, v, strict=True)]
-
-
-def edges_with_faces(faces: IntArray) -> tuple[IntArray, IntArray]:
-    """Unique edges, each with the one or two faces at it.
-
-    Returns
-    - (e, 2) vertices, in the direction in which the edge's first face runs through them: that face lies to the left
-    - (e, 2) faces, the second -1 on a boundary; of more than two faces at an edge the first two are given
-    """
-    directed = faces[:, [1, 2, 2, 0, 0, 1]].reshape(-1, 2)
-    owner = np.repeat(np.arange(len(faces), dtype=np.int32), 3)
-    low, high = directed.min(axis=1).astype(np.int64), directed.max(axis=1).astype(np.int64)
-    key = low * (int(faces.max(initial=0)) + 1) + high
-    order = np.argsort(key, kind="stable")
-    start = np.flatnonzero(np.diff(key[order], prepend=-1))
-    count = np.diff(np.append(start, len(key)))
-    sides = np.full((len(start), 2), -1, dtype=np.int32)
-    sides[:, 0] = owner[order[start]]
-    sides[count > 1, 1] = owner[order[start[count > 1] + 1]]
-    return directed[order[start]].astype(np.int32), sides
-
-
-def opposite_vertices(faces: IntArray, edges: IntArray, sides: IntArray) -> IntArray:
-    """(e, 2) the corner of each of an edge's faces that is not on the edge; -1 where there is no face."""
-    third = faces[sides].sum(axis=2) - edges.sum(axis=1, keepdims=True)
-    return np.where(sides >= 0, third, -1).astype(np.int32)
