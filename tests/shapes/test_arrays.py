@@ -57,7 +57,7 @@ def test_the_same_messages_as_for_files(tmp_path: Path, wrong: float) -> None:
     for vertices, faces, words in [
         (bad, CUBE_FACES, rf"1 vertices of faces are not finite \(first: vertex 5, \[1\.0, {wrong}, 1\.0\]\)"),
         (CUBE, outside, "face 7 uses vertex 8, but the (file|array) has 8 vertices"),
-        (np.ones((8, 3)), CUBE_FACES, "all its vertices lie in one place"),
+        (np.ones((8, 3)), CUBE_FACES, "all its vertices coincide"),
         (CUBE[:, [0, 0, 0]], CUBE_FACES, "no face has an area"),
     ]:
         with pytest.raises(InputError, match=rf"^arrays: {words}"):

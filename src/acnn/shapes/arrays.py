@@ -93,9 +93,9 @@ def from_arrays(
     if given["colors"] is not None:
         raw.colors = colors_from(_real("colors", given["colors"], (3, 4), n))
     try:
-        from acnn.shapes.check import checked_shape
+        from acnn.shapes.check import build_shape
 
-        return checked_shape(raw, "", None, repair)
+        return build_shape(raw, "", None, repair)
     except FormatError as error:
         raise InputError(f"arrays: {str(error).rstrip('.')}.") from error
 

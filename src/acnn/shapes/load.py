@@ -52,11 +52,11 @@ def load(
         # What overflows in a damaged file ends up infinite and is rejected below.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from acnn.shapes.check import checked_shape
+            from acnn.shapes.check import build_shape
 
             raw = _read(data, path)
             del data
-            return checked_shape(raw, str(path), kind, repair)
+            return build_shape(raw, str(path), kind, repair)
     except FormatError as error:
         raise InputError(f"{path.name}: {str(error).rstrip('.')}.{_advice(str(error))}") from error
     except MemoryError as error:
