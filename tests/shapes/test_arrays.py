@@ -131,7 +131,7 @@ def test_colors_normals_and_texture() -> None:
         ((CUBE.astype(complex),), {}, "real numbers, not complex128"),
         ((CUBE.astype(str),), {}, "real numbers, not <U"),
         ((np.array([[{}, 1, 2]], dtype=object),), {}, "real numbers, not object"),
-        ((CUBE, CUBE_FACES.astype(float)), {}, "whole numbers, not float64"),
+        ((CUBE, CUBE_FACES.astype(float)), {}, "integers, not float64"),
         ((CUBE, np.zeros((0, 3), int)), {}, "faces is empty"),
         ((CUBE, []), {}, "faces is empty"),
         ((CUBE, CUBE_FACES.ravel()), {}, r"\(36,\), but \(m, 3\)"),

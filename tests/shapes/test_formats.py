@@ -89,7 +89,7 @@ def test_all_digits_survive_text(tmp_path: Path) -> None:
 
 
 def test_stl_is_welded_and_says_what_it_cannot_hold(tmp_path: Path) -> None:
-    assert save(textured(), tmp_path / "a.stl") == ("colours", "texture", "picture")
+    assert save(textured(), tmp_path / "a.stl") == ("colours", "texture", "image")
     back = load(tmp_path / "a.stl")
     assert (len(back.vertices), len(back.faces)) == (6, 8)
     assert len(back.source.from_file) == 24
