@@ -341,6 +341,6 @@ def _check_rows(where: str, name: str, array: Any, width: int, kinds: str, rows:
             f"{where}: {name} has shape {array.shape}, but ({'n' if rows is None else rows}, {width}) is needed."
         )
     if array.dtype.kind not in kinds:
-        needed = {"fiu": "real numbers", "f": "real numbers", "iu": "whole numbers", "u": "uint8"}[kinds]
+        needed = {"fiu": "real numbers", "f": "real numbers", "iu": "integers", "u": "uint8"}[kinds]
         raise InputError(f"{where}: {name} holds {array.dtype}, but {needed} are needed.")
     return len(array)
