@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import write_atomic
 
 Kind = Literal["patches", "descriptors", "unit", "remeshed"]
 
@@ -131,7 +131,7 @@ def set_limit(folder: Path, gigabytes: float) -> int:
     """
     if not 0 <= gigabytes < float("inf"):
         raise InputError(f"--limit {gigabytes}: give the gigabytes that the cache may hold, 0 or more.")
-    write_whole(folder / LIMIT_FILE, f"{gigabytes!r}\n".encode())
+    write_atomic(folder / LIMIT_FILE, f"{gigabytes!r}\n".encode())
     return shrink(folder)
 
 

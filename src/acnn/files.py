@@ -59,7 +59,7 @@ def whole_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
             _synchronise(path.parent, os.O_RDONLY)
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomic(path: Path, data: bytes) -> None:
     """Write a file atomically; its folder is created where it is missing.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import write_atomic
 from acnn.shapes.formats.raw import encode_png
 from acnn.shapes.load import NAMES, format_by_name
 from acnn.shapes.mesh import Mesh, PointCloud
@@ -70,7 +70,7 @@ def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, .
             f"{path.name}: not written, since some coordinates are not finite. Load the shape with repair."
         )
     for file, data in _files(shape, path, form):
-        write_whole(file, data)
+        write_atomic(file, data)
     return tuple(name for name in _attributes(shape) if name not in SUPPORTED[form])
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import write_atomic
 from acnn.shapes.mesh import PointCloud, Shape
 from acnn.viewer.colors import position_colors, to_linear, to_srgb, value_colors
 
@@ -211,7 +211,7 @@ def save_png(image: Image, path: str | os.PathLike[str]) -> Path:
         raise InputError(f"{target}: a picture is (height, width, 3 or 4) uint8, not {picture.shape} {picture.dtype}.")
     stream = io.BytesIO()
     Pictures.fromarray(picture).save(stream, format="PNG", optimize=True)
-    write_whole(target, stream.getvalue())
+    write_atomic(target, stream.getvalue())
     return target
 
 
