@@ -21,7 +21,7 @@ from acnn.errors import InputError
 
 
 @contextmanager
-def whole_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
+def atomic_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
     """Write a file under a temporary name in its folder, and rename it at the end of the block.
 
     Readers never see a partial file. Where the block fails or is interrupted, the temporary file is removed.
@@ -73,7 +73,7 @@ def write_atomic(path: Path, data: bytes) -> None:
         Where it cannot be written; the old file is unchanged.
     """
     try:
-        with whole_file(path) as temporary:
+        with atomic_file(path) as temporary:
             temporary.write_bytes(data)
     except OSError as error:
         raise InputError(f"{path}: could not be written ({error.strerror}). Nothing was changed.") from error
@@ -218,7 +218,7 @@ def write_arrays(
     about : mapping of str to Any, or None
         Metadata that JSON can represent.
     durable : bool
-        As in `whole_file`.
+        As in `atomic_file`.
 
     Raises
     ------
@@ -231,7 +231,7 @@ def write_arrays(
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {"about": dict(about or {}), "checksum": _checksum(contiguous)}
     try:
-        with whole_file(path, durable=durable) as temporary:
+        with atomic_file(path, durable=durable) as temporary:
             save_file(contiguous, temporary, metadata={"acnn": json.dumps(metadata)})
     except SafetensorError as error:
         if number := full_disk(error):

@@ -22,7 +22,7 @@ from acnn.datasets.builtin import PHENOTYPES, Humans, pack_humans
 from acnn.datasets.humans.body import Body, load_body
 from acnn.datasets.humans.poses import TEST_POSES, TRAINING_POSES, Arm, Leg, Pose, blend, bone_turns
 from acnn.errors import InputError
-from acnn.files import whole_file, write_atomic
+from acnn.files import atomic_file, write_atomic
 from acnn.input_files import read_json
 from acnn.surface.simplify import Remeshed, remesh
 
@@ -215,7 +215,7 @@ def write_builtin(path: str | os.PathLike[str], seed: int = 0) -> Path:
     """Make the file of humans that the package ships."""
     humans = make_humans(seed=seed, progress=lambda line: print(line, file=sys.stderr))
     target = Path(path)
-    with whole_file(target) as temporary, temporary.open("wb") as stream:
+    with atomic_file(target) as temporary, temporary.open("wb") as stream:
         pack_humans(humans, stream)
     return target
 
