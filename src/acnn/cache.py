@@ -172,7 +172,7 @@ def clear(folder: Path) -> int:
     return removed
 
 
-def cache_facts(folder: Path) -> dict[str, Any]:
+def cache_summary(folder: Path) -> dict[str, Any]:
     """Summary of a cache: `folder`, number of `entries`, their size as `megabytes`, and the limit as `limit_gb`."""
     entries = _entries(folder)
     size = sum(entry.size for entry in entries)
