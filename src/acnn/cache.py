@@ -94,7 +94,7 @@ def mark_added(path: Path) -> None:
     shrink(path.parent)
 
 
-def check_there(path: Path) -> None:
+def check_exists(path: Path) -> None:
     """Raise InputError where an entry that is in use has been removed by another process or by hand."""
     if not path.is_file():
         raise InputError(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
-from acnn.cache import cache_folder, check_there, entry_path, mark_added, mark_used
+from acnn.cache import cache_folder, check_exists, entry_path, mark_added, mark_used
 from acnn.correspondence.matchable import check_matchable
 from acnn.datasets.dataset import Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
@@ -67,13 +67,13 @@ class Prepared:
 
     def patches(self) -> PatchOperator:
         """The patch operator, memory-mapped; checked when it was prepared, so not again."""
-        check_there(self.patches_path)
+        check_exists(self.patches_path)
         mark_used(self.patches_path)
         return read_patches(self.patches_path, verify=False)
 
     def descriptors(self) -> NDArray[np.float32]:
         """(n, p) float32, memory-mapped; checked when they were prepared, so not again."""
-        check_there(self.descriptors_path)
+        check_exists(self.descriptors_path)
         mark_used(self.descriptors_path)
         arrays, _ = map_arrays(self.descriptors_path, verify=False)
         return arrays["descriptors"]
