@@ -47,7 +47,7 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def compilation_noticed(callback: Callable[[], None]) -> Iterator[None]:
+def on_compilation(callback: Callable[[], None]) -> Iterator[None]:
     """While active, call `callback` once, as soon as compilation of code of this package begins.
 
     Code that numba loads from its disk cache does not count. Compilation in the worker processes of `run_in_processes`

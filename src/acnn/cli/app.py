@@ -104,9 +104,9 @@ class Output:
             yield self._display if stage is None else self._display.stage(stage)
             return
         from acnn.cli._display import open_display
-        from acnn.compilation import compilation_noticed
+        from acnn.compilation import on_compilation
 
-        with open_display() as display, compilation_noticed(lambda: self.say(COMPILING)):
+        with open_display() as display, on_compilation(lambda: self.say(COMPILING)):
             self._display = display
             try:
                 yield display if stage is None else display.stage(stage)

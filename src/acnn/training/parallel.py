@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from acnn.compilation import announce_compilation, compilation_noticed
+from acnn.compilation import announce_compilation, on_compilation
 from acnn.errors import InputError
 
 T = TypeVar("T")
@@ -186,7 +186,7 @@ def _start_worker(compiling: Event) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_main_process, daemon=True).start()
     until_the_end = ExitStack()
-    until_the_end.enter_context(compilation_noticed(compiling.set))
+    until_the_end.enter_context(on_compilation(compiling.set))
     atexit.register(until_the_end.close)
 
 
