@@ -66,7 +66,7 @@ def on_compilation(callback: Callable[[], None]) -> Iterator[None]:
     class Compilation(Listener):  # type: ignore[misc,unused-ignore]
         def on_start(self, event: Any) -> None:
             if event.data["dispatcher"].py_func.__module__.startswith("acnn."):
-                announce_compilation()
+                notify_compilation()
 
         def on_end(self, event: Any) -> None:
             pass
@@ -80,7 +80,7 @@ def on_compilation(callback: Callable[[], None]) -> Iterator[None]:
             _callbacks.remove(callback)
 
 
-def announce_compilation() -> None:
+def notify_compilation() -> None:
     """Call all waiting callbacks: compilation has begun, here or in a worker process."""
     while _callbacks:
         _callbacks.pop()()

@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from acnn.compilation import announce_compilation, on_compilation
+from acnn.compilation import notify_compilation, on_compilation
 from acnn.errors import InputError
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ def _run_pool(
                 for future in wait(running, NOTICE_SECONDS, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
                 if compiling.is_set():
-                    announce_compilation()
+                    notify_compilation()
             finished = True
         except BrokenProcessPool:
             finished = True
