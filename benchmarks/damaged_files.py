@@ -211,7 +211,7 @@ def _load_and_check(path: Path) -> str:
         assert facts["oriented"], "not oriented after repair"
         assert facts["area"] > 0, "no area after repair"
         assert len(np.unique(shape.faces)) == len(shape.vertices), "unreferenced vertices after repair"
-    return f"{'MENDED' if any(f.repaired for f in shape.source.findings) else 'SHAPE'} {shape}"
+    return f"{'REPAIRED' if any(f.repaired for f in shape.source.findings) else 'SHAPE'} {shape}"
 
 
 def _limit_memory() -> None:
@@ -256,7 +256,7 @@ def main() -> int:
             path.unlink()
             slowest, largest = max(slowest, seconds), max(largest, memory)
             table.setdefault(way, Counter())[kind] += 1
-            if kind not in ("shape", "mended", "error"):
+            if kind not in ("shape", "repaired", "error"):
                 bad.append(f"{number} {original.name} {way}: {kind} {message}")
             if options.show:
                 print(f"{number:4d} {original.name:16s} {way:12s} {kind:8s} {message}")
@@ -264,7 +264,7 @@ def main() -> int:
         f"acnn, numpy {np.__version__}, scipy {scipy.__version__}, trimesh {trimesh.__version__}, {platform.platform()}"
     )
     print(f"{options.count} variants of {len(originals)} files, seed {options.seed}")
-    kinds = ("shape", "mended", "error", "traceback", "printed", "hang", "memory", "crash")
+    kinds = ("shape", "repaired", "error", "traceback", "printed", "hang", "memory", "crash")
     print(f"{'damage':14s}" + "".join(f"{k:>11s}" for k in kinds))
     for way in sorted(table):
         print(f"{way:14s}" + "".join(f"{table[way][k]:11d}" for k in kinds))

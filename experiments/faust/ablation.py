@@ -110,7 +110,7 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
     """Prepare, train and test one row; what it found is also left in `out/NAME/result.json`."""
     import torch
 
-    from acnn.files import write_whole
+    from acnn.files import write_atomic
     from acnn.runs.evaluate import evaluate_run
     from acnn.runs.train import train_run
     from acnn.training.config import read_config
@@ -136,7 +136,7 @@ def run_row(name: str, data: str, out: Path, workers: int) -> dict[str, Any]:
         "training_loss": facts["loss"],
         "seed": config.train.seed,
     }
-    write_whole(result_file, (json.dumps(result, indent=1) + "\n").encode())
+    write_atomic(result_file, (json.dumps(result, indent=1) + "\n").encode())
     return result
 
 
@@ -152,7 +152,7 @@ def markdown(results: list[dict[str, Any]]) -> str:
 
 def main() -> None:
     """Run rows one after the other."""
-    from acnn.files import write_whole
+    from acnn.files import write_atomic
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", default="faust", help="FAUST's folder; by default below ACNN_DATA")
@@ -173,7 +173,7 @@ def main() -> None:
     if given.table:
         found = [given.out / name / "result.json" for name in ROWS]
         results = [json.loads(path.read_text()) for path in found if path.is_file()]
-        write_whole(given.table, (json.dumps(results, indent=1) + "\n").encode())
+        write_atomic(given.table, (json.dumps(results, indent=1) + "\n").encode())
         print(markdown(results))
 
 

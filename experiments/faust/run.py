@@ -41,7 +41,7 @@ def experiment(
     from acnn.datasets.faust import open_faust, open_remeshed_faust
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import FAUST_EXACT, FAUST_REMESHED_ERROR
-    from acnn.files import write_whole
+    from acnn.files import write_atomic
     from acnn.runs.evaluate import evaluate_run
     from acnn.runs.train import train_run
     from acnn.training.config import preset_config
@@ -78,7 +78,7 @@ def experiment(
         for failure in failures:
             out.failed(failure.item, failure.why)
         facts["asked"] = asked
-        write_whole(trained_file, json.dumps(facts, indent=1).encode())
+        write_atomic(trained_file, json.dumps(facts, indent=1).encode())
     write_training_curve(folder, f"FAUST {train}, {preset}, seed {seed}")
     reports = {}
     for kind, (shapes, names, refinement, published) in tests.items():
@@ -110,7 +110,7 @@ def experiment(
         "test": test,
         **{k: facts[k] for k in kept if k in facts},
     }
-    write_whole(folder / "results.json", json.dumps(report, indent=1).encode())
+    write_atomic(folder / "results.json", json.dumps(report, indent=1).encode())
     out.result(report, human=_text)
 
 

@@ -62,7 +62,7 @@ def experiment(
     from acnn.errors import InputError
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import PUBLISHED
-    from acnn.files import write_whole
+    from acnn.files import write_atomic
     from acnn.training.config import preset_config
     from acnn.training.parallel import run_in_processes
 
@@ -103,7 +103,7 @@ def experiment(
         published=PUBLISHED[f"shrec16-{kind}-error"],
         title=f"SHREC'16 {kind}, parts {test}",
     )
-    write_whole(folder / f"results_{kind}.json", json.dumps(report, indent=1).encode())
+    write_atomic(folder / f"results_{kind}.json", json.dumps(report, indent=1).encode())
     out.result(report, human=text)
 
 
@@ -113,7 +113,7 @@ def run_class(job: Job) -> dict[str, Any]:
 
     from acnn.datasets.shrec16 import open_shrec16
     from acnn.evaluation.results import Matched
-    from acnn.files import write_whole
+    from acnn.files import write_atomic
     from acnn.runs.evaluate import evaluate_run
     from acnn.runs.train import train_run
     from acnn.surface import surface_of
@@ -148,7 +148,7 @@ def run_class(job: Job) -> dict[str, Any]:
         "failed": [asdict(failure) for failure in (*failures, *more)],
         **{key: trained[key] for key in ("step", "seconds_preparing", "seconds_training", "core_seconds")},
     }
-    write_whole(result_file, json.dumps(result).encode())
+    write_atomic(result_file, json.dumps(result).encode())
     return result
 
 

@@ -1,4 +1,4 @@
-"""Types of the arguments of public functions, checked by their annotations before any work."""
+"""Checks of the argument types of public functions, by their annotations and before any work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ R = TypeVar("R")
 
 _ARRAYS = ("ndarray", "memmap", "list", "tuple", "Tensor", "Trimesh", "PointCloud")
 _REMEDIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("Mesh", ("Surface",), "give the shape that the surface was made of"),
+    ("Mesh", ("Surface",), "give the shape that the surface was built from"),
     ("Mesh", ("str",), "read it with acnn.load"),
     ("Mesh", _ARRAYS, "make one with acnn.from_arrays"),
     ("Surface", ("Mesh", "PointCloud"), "make one with acnn.surface_of"),
@@ -29,30 +29,30 @@ _REMEDIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Tensor", ("ndarray", "memmap"), "make one with torch.from_numpy"),
     ("RunConfig", ("str",), "make one with acnn.preset_config"),
 )
-"""What is needed, what was given instead, and how to get from one to the other."""
+"""The type needed, the types given instead, and how to convert them."""
 
 
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function raise TypeError for arguments that are not of the annotated types.
 
-    Whole numbers pass as numbers, and NumPy's numbers as Python's. The contents of lists, arrays and the like are not
-    looked at: a function checks for itself what it can compute with.
+    Integers are accepted as numbers, and NumPy's numbers as Python's. The elements of lists and arrays are not checked
+    here, but by the function itself.
 
     Parameters
     ----------
-    function
+    function : callable
         With annotations that can be resolved in its module.
 
     Returns
     -------
-    Callable
+    callable
         The same function. Its TypeError names the function, the argument, what is needed and what was given.
     """
     signature = inspect.signature(function)
 
     @functools.cache
     def hints() -> dict[str, Any]:
-        # Not that of the result, whose type may be known to type checkers only.
+        # The return type is skipped: it may be imported for type checkers only.
         annotations = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
         return get_type_hints(types.SimpleNamespace(__annotations__=annotations), function.__globals__)
 
@@ -61,7 +61,7 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            given = {}  # too few arguments, or too many: the call itself reports it best
+            given = {}  # too few or too many arguments: the call below raises Python's own message
         _check(function.__qualname__.removesuffix(".__init__"), given, hints())
         return function(*args, **kwargs)
 
@@ -69,7 +69,17 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def check_fields(record: Any) -> None:
-    """Raise TypeError where a field of a dataclass is not of the annotated type; for `__post_init__`."""
+    """Check the fields of a dataclass against their annotations; for `__post_init__`.
+
+    Parameters
+    ----------
+    record : dataclass instance
+
+    Raises
+    ------
+    TypeError
+        Where a field is not of the annotated type.
+    """
     kind = type(record)
     _check(kind.__name__, vars(record), get_type_hints(kind))
 
@@ -115,7 +125,7 @@ def _message(where: str, name: str, hint: Any, value: Any) -> str:
 
 
 def _choices(hint: Any) -> list[Any]:
-    """The types that a union allows, with a plain array for the many that make up NumPy's ArrayLike."""
+    """The types in a union, with a plain array in place of the many that make up NumPy's ArrayLike."""
     choices = list(get_args(hint))
     arrays = set(get_args(ArrayLike))
     if not arrays or not arrays <= set(choices):
@@ -138,6 +148,6 @@ def _names(hint: Any) -> Iterator[str]:
     elif (origin or hint) is Callable:
         yield "a function"
     else:
-        words = {float: "a number", int: "a whole number", bool: "a boolean", str: "a string", np.ndarray: "an array"}
+        names = {float: "a number", int: "a whole number", bool: "a boolean", str: "a string", np.ndarray: "an array"}
         kind = origin or hint
-        yield words.get(kind, kind.__name__ if isinstance(kind, type) else str(kind))
+        yield names.get(kind, kind.__name__ if isinstance(kind, type) else str(kind))

@@ -1,13 +1,14 @@
-"""The cache on disk: where it is, the names of its entries, and how large it may become.
+"""The cache on disk: its folder, the names of its entries, and its size limit.
 
-An entry is used by the last process that wrote or read it, which its time of change shows. Where an entry is added and
-all of them are larger than the limit, those not used for the longest time are removed. Entries used within the last
-hour stay, and a process that goes on using some of its entries keeps all of them: training does not lose what it has
-prepared, however large that is. A memory-mapped entry that is removed stays readable to who has opened it.
+The modification time of an entry is that of its last use. Where an added entry makes the cache larger than its limit,
+the least recently used entries are removed. Entries used within the last hour stay, and a process that continues to use
+some of its entries keeps all of them: training does not lose what it has prepared, however large that is. A
+memory-mapped entry that is removed stays readable to the processes that have opened it.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import time
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import write_atomic
 
 Kind = Literal["patches", "spectra", "descriptors", "unit", "remeshed"]
 
@@ -25,7 +26,7 @@ DEFAULT_LIMIT = 10.0
 """Gigabytes; the operators of a few hundred shapes of 7,000 vertices."""
 
 RECENT = 3600.0
-"""Seconds since its last use for which an entry is taken to be in use."""
+"""Seconds since its last use for which an entry counts as in use."""
 
 LIMIT_FILE = "limit.txt"
 """The file in the cache that holds the limit in gigabytes, where it is not `DEFAULT_LIMIT`."""
@@ -34,6 +35,7 @@ _KINDS = "|".join(get_args(Kind))
 _ENTRY = re.compile(rf"({_KINDS})-[0-9a-f]+\.safetensors")
 _PART = re.compile(rf"\.({_KINDS})-[0-9a-f]+-[0-9a-f]{{32}}\.part")
 
+_log = logging.getLogger("acnn.cache")
 _in_use: set[Path] = set()
 _refreshed = 0.0
 
@@ -46,20 +48,34 @@ class _Entry:
 
 
 def cache_folder() -> Path:
-    """Where entries are kept: `ACNN_CACHE`, else `acnn` in the user's cache folder of this system."""
+    """The folder of the cache: `ACNN_CACHE`, else `acnn` in the user's cache folder of this system."""
     from platformdirs import user_cache_path
 
-    chosen = os.environ.get("ACNN_CACHE")
-    return Path(chosen) if chosen else user_cache_path("acnn", appauthor=False)
+    folder = os.environ.get("ACNN_CACHE")
+    return Path(folder) if folder else user_cache_path("acnn", appauthor=False)
 
 
 def entry_path(kind: Kind, key: str, folder: Path | None = None) -> Path:
-    """The file of an entry, by a hash in hex digits; a folder of None stands for `cache_folder()`."""
+    """The file of an entry.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the entry.
+    key : str
+        Hash in hexadecimal digits.
+    folder : Path or None
+        None stands for `cache_folder()`.
+
+    Returns
+    -------
+    Path
+    """
     return (folder or cache_folder()) / f"{kind}-{key}.safetensors"
 
 
 def mark_used(path: Path) -> None:
-    """Note that this process uses an entry; now and then this is noted of all entries that it has used."""
+    """Record that this process uses an entry; every quarter of an hour, for all entries that it has used."""
     global _refreshed
     _in_use.add(path)
     if time.time() - _refreshed < RECENT / 4:
@@ -71,18 +87,18 @@ def mark_used(path: Path) -> None:
 
 
 def mark_added(path: Path) -> None:
-    """Note that this process has written an entry, and remove what is above the limit of its folder."""
+    """Record that this process has written an entry, and reduce the cache to its limit."""
     _in_use.add(path)
-    for each in tuple(_in_use):  # whatever the time since: what this process uses must not be removed by it
+    for each in tuple(_in_use):  # whenever they were used: what this process uses must not be removed
         _touch(each)
     shrink(path.parent)
 
 
-def check_there(path: Path) -> None:
+def check_exists(path: Path) -> None:
     """Raise InputError where an entry that is in use has been removed by another process or by hand."""
     if not path.is_file():
         raise InputError(
-            f"{path}: was removed from the cache while it was in use. Run the same again: it is computed again."
+            f"{path}: was removed from the cache while it was in use. Run the command again to recompute it."
         )
 
 
@@ -96,31 +112,36 @@ def limit_of(folder: Path) -> float:
 
 
 def set_limit(folder: Path, gigabytes: float) -> int:
-    """Set the limit of a cache, for all processes that share it, and remove what is above it.
+    """Set the limit of a cache, for all processes that share it, and reduce the cache to it.
+
+    Parameters
+    ----------
+    folder : Path
+    gigabytes : float
 
     Returns
     -------
     int
-        How many entries were removed.
+        Number of entries removed.
 
     Raises
     ------
     InputError
-        Where it is not a number from 0 on, or the cache cannot be written.
+        Where the limit is negative or not finite, or the cache cannot be written.
     """
     if not 0 <= gigabytes < float("inf"):
-        raise InputError(f"--limit {gigabytes}: give the gigabytes that the cache may hold, from 0 on.")
-    write_whole(folder / LIMIT_FILE, f"{gigabytes!r}\n".encode())
+        raise InputError(f"--limit {gigabytes}: give the gigabytes that the cache may hold, 0 or more.")
+    write_atomic(folder / LIMIT_FILE, f"{gigabytes!r}\n".encode())
     return shrink(folder)
 
 
 def shrink(folder: Path) -> int:
-    """Remove the entries of a cache that were not used for the longest time, until the rest is within its limit.
+    """Remove the least recently used entries of a cache until the rest is within its limit.
 
     Returns
     -------
     int
-        How many entries were removed; those used within the last hour stay, whatever the limit.
+        Number of entries removed; those used within the last hour stay, whatever the limit.
     """
     entries = sorted(_entries(folder), key=lambda entry: entry.used)
     size = sum(entry.size for entry in entries)
@@ -136,12 +157,12 @@ def shrink(folder: Path) -> int:
 
 
 def clear(folder: Path) -> int:
-    """Remove all entries of a cache, and what writing them left behind where it was killed; no other file.
+    """Remove all entries of a cache, and temporary files of processes that were killed; no other file.
 
     Returns
     -------
     int
-        How many entries were removed.
+        Number of entries removed.
     """
     removed = sum(1 for entry in _entries(folder) if _remove(entry.path))
     for path in _files(folder):
@@ -151,8 +172,8 @@ def clear(folder: Path) -> int:
     return removed
 
 
-def cache_facts(folder: Path) -> dict[str, Any]:
-    """`folder`, number of `entries`, their size as `megabytes`, and the limit as `limit_gb`."""
+def cache_summary(folder: Path) -> dict[str, Any]:
+    """Summary of a cache: `folder`, number of `entries`, their size as `megabytes`, and the limit as `limit_gb`."""
     entries = _entries(folder)
     size = sum(entry.size for entry in entries)
     return {
@@ -164,13 +185,13 @@ def cache_facts(folder: Path) -> dict[str, Any]:
 
 
 def _entries(folder: Path) -> list[_Entry]:
-    found = []
+    entries = []
     for path in _files(folder):
         if _ENTRY.fullmatch(path.name):
             with suppress(OSError):  # another process has just removed it
-                state = path.stat()
-                found.append(_Entry(path, state.st_size, state.st_mtime))
-    return found
+                status = path.stat()
+                entries.append(_Entry(path, status.st_size, status.st_mtime))
+    return entries
 
 
 def _files(folder: Path) -> list[Path]:
@@ -185,13 +206,14 @@ def _touch(path: Path) -> None:
         os.utime(path)
     except FileNotFoundError:
         _in_use.discard(path)
-    except OSError:  # a cache that may only be read
+    except OSError:  # a read-only cache
         pass
 
 
 def _remove(path: Path) -> bool:
     try:
         path.unlink()
-    except OSError:  # gone already, or open in another process of a system that does not allow it
+    except OSError:  # removed by another process, or open in one on a system that does not allow this
         return False
+    _log.debug("removed %s", path)
     return True

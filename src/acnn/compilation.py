@@ -1,4 +1,4 @@
-"""Compilation of numerical functions with numba, kept on disk until the source of any of them changes."""
+"""Compilation of numerical functions with numba, cached on disk until the source of any of them changes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ _callbacks: list[Callable[[], None]] = []
 
 
 def compiled(**options: Any) -> Callable[[Function], Function]:
-    """Decorate a function to be compiled at its first call and kept on disk for later processes.
+    """Decorate a function to be compiled at its first call and cached on disk for later processes.
 
-    A compiled function holds copies of the functions and constants that it uses, also of those from other files, but
-    numba recompiles it only after edits of its own file. Here an edit of any file with compiled functions counts.
+    A compiled function contains copies of the functions and constants that it uses, including those from other files,
+    but numba recompiles it only after edits of its own file. Here an edit of any file with compiled functions counts.
 
     Parameters
     ----------
     **options
-        Those of `numba.njit`, without `cache`.
+        Options of `numba.njit`, except `cache`.
 
     Returns
     -------
-    Callable
+    callable
         The decorator.
     """
 
     def decorate(function: Function) -> Function:
         dispatcher = njit(cache=True, **options)(function)
-        # numba has no public way to state what else a function depends on. Should a later version keep its stamp
-        # elsewhere, its own remains, and only someone who edits these sources could meet a stale function.
+        # numba has no public interface for further dependencies of a function. Should a later version keep its stamp
+        # elsewhere, its own stays in use, and only those who edit these sources could get a stale function.
         index = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
         if index is not None and hasattr(index, "_source_stamp"):
             index._source_stamp = _stamp()
@@ -47,22 +47,26 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def compilation_noticed(callback: Callable[[], None]) -> Iterator[None]:
-    """While active, call `callback` once, as soon as code of this package begins to be compiled.
+def on_compilation(callback: Callable[[], None]) -> Iterator[None]:
+    """While active, call `callback` once, as soon as compilation of code of this package begins.
 
-    Code that numba finds compiled on its disk cache does not count. Compilation in the worker processes of
-    `run_in_processes` does.
+    Code that numba loads from its disk cache does not count. Compilation in the worker processes of `run_in_processes`
+    does.
 
     Parameters
     ----------
-    callback
+    callback : callable
         Called in the thread that compiles.
+
+    Yields
+    ------
+    None
     """
 
     class Compilation(Listener):  # type: ignore[misc,unused-ignore]
         def on_start(self, event: Any) -> None:
             if event.data["dispatcher"].py_func.__module__.startswith("acnn."):
-                announce_compilation()
+                notify_compilation()
 
         def on_end(self, event: Any) -> None:
             pass
@@ -76,15 +80,15 @@ def compilation_noticed(callback: Callable[[], None]) -> Iterator[None]:
             _callbacks.remove(callback)
 
 
-def announce_compilation() -> None:
-    """Tell all who wait for it that something is being compiled, here or in a worker process."""
+def notify_compilation() -> None:
+    """Call all waiting callbacks: compilation has begun, here or in a worker process."""
     while _callbacks:
         _callbacks.pop()()
 
 
 @lru_cache(maxsize=1)
 def _stamp() -> str:
-    """Hash of all files of the package that hold compiled functions."""
+    """Hash of all files of the package with compiled functions."""
     digest = hashlib.blake2b(digest_size=20)
     folder = Path(__file__).parent
     for path in sorted(folder.rglob("*.py")):

@@ -1,17 +1,17 @@
-"""What can go wrong for a user, as opposed to for a programmer."""
+"""Errors that are reported to users without a traceback: invalid input, and training that cannot continue."""
 
 
 class InputError(ValueError):
-    """Input that cannot be used as it is.
+    """Input that cannot be used.
 
-    The message is written for the person who typed the command: which file or argument, what is wrong with it, where,
-    and what to do. The command line prints it without a traceback and exits with code 2.
+    The message is written for the user: which file or argument, what is wrong with it, where, and what to do. The
+    command line prints it without a traceback and exits with code 2.
     """
 
 
 class TrainingError(RuntimeError):
-    """A training that cannot go on, on input that is good: its loss diverges, or it does not learn.
+    """Training that cannot continue on valid input: its loss diverges, or it does not learn.
 
-    The message states at which step, what is left on disk, and what to change. The command line prints it without a
+    The message names the step, what is kept on disk, and what to change. The command line prints it without a
     traceback and exits with code 1.
     """

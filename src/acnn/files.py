@@ -1,4 +1,4 @@
-"""Writing files, whole or not at all and never over a file of the user's, and named arrays in safetensors files."""
+"""Atomic writing of files, checks that no file of the user is overwritten, and named arrays in safetensors files."""
 
 from __future__ import annotations
 
@@ -21,24 +21,23 @@ from acnn.errors import InputError
 
 
 @contextmanager
-def whole_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
-    """Give a temporary name in the folder of a file, and rename what was written there to the file at the end.
+def atomic_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
+    """Write a file under a temporary name in its folder, and rename it at the end of the block.
 
-    Readers never see a part of the file. Where the block fails or is interrupted, nothing is left behind: the name is
-    chosen before anything is created under it.
+    Readers never see a partial file. Where the block fails or is interrupted, the temporary file is removed.
 
     Parameters
     ----------
-    path
-        The file; its folder is made where it is missing.
-    durable
-        Wait until the file and its name are on the disk, so that a power failure costs neither the old file nor the
+    path : Path
+        The file; its folder is created where it is missing.
+    durable : bool
+        Wait until the file and its name are on the disk, so that a power failure loses neither the old file nor the
         new one.
 
     Yields
     ------
     Path
-        Where to write; no such file exists yet.
+        Temporary path to write to; no such file exists yet.
 
     Raises
     ------
@@ -52,35 +51,40 @@ def whole_file(path: Path, *, durable: bool = False) -> Iterator[Path]:
         if durable:
             _synchronise(temporary, os.O_RDWR)
         os.replace(temporary, path)
-    except BaseException:  # a process that is interrupted cleans up, too
+    except BaseException:  # also where the process is interrupted
         temporary.unlink(missing_ok=True)
         raise
-    if durable and os.name == "posix":  # elsewhere a folder cannot be opened, and need not be
-        with suppress(OSError):  # the file is there; some network file systems refuse this for folders
+    if durable and os.name == "posix":  # elsewhere folders cannot be opened, and need not be
+        with suppress(OSError):  # the file is written; some network file systems do not support this for folders
             _synchronise(path.parent, os.O_RDONLY)
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that it is there whole or not at all; its folder is made where it is missing.
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write a file atomically; its folder is created where it is missing.
+
+    Parameters
+    ----------
+    path : Path
+    data : bytes
 
     Raises
     ------
     InputError
-        Where it cannot be written.
+        Where it cannot be written; the old file is unchanged.
     """
     try:
-        with whole_file(path) as temporary:
+        with atomic_file(path) as temporary:
             temporary.write_bytes(data)
     except OSError as error:
         raise InputError(f"{path}: could not be written ({error.strerror}). Nothing was changed.") from error
 
 
 def make_folder(path: Path) -> None:
-    """Make the folder that a file is about to be written to, where it is missing."""
+    """Create the folder of a file where it is missing; raises InputError where that fails."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path}: its folder cannot be made ({error.strerror}). Choose another.") from error
+        raise InputError(f"{path}: its folder cannot be created ({error.strerror}). Choose another.") from error
 
 
 def check_outputs(
@@ -90,41 +94,41 @@ def check_outputs(
     earlier: Collection[Path] = (),
     force: bool = False,
 ) -> None:
-    """Refuse files that a command must not or cannot write; to be called before any long work.
+    """Check that a command may write its output files; to be called before any long work.
 
-    An input is never overwritten, and no other file either that is there already, unless an earlier run of the same
-    command wrote it or `force` is given.
+    An input is never overwritten. Any other existing file is overwritten only where an earlier run of the same command
+    wrote it, or with `force`.
 
     Parameters
     ----------
-    outputs
+    outputs : collection of Path
         All files that the command will write.
-    inputs
-        Files that it reads, and folders of which it reads any file; None stands for an input that was not given.
-    earlier
-        Files that the same command has written before and may write again.
-    force
+    inputs : collection of Path or None
+        Files that it reads, and folders that it reads any file of; None stands for an input that was not given.
+    earlier : collection of Path
+        Files that an earlier run of the command has written.
+    force : bool
         Overwrite files that are neither inputs nor from an earlier run.
 
     Raises
     ------
     InputError
-        Which file stands in the way and what to do, or which folder cannot be written.
+        Where a file exists or cannot be written, with what to do.
     """
     given = [path for path in inputs if path is not None]
-    ours = {_key(path) for path in earlier}
+    own = {_key(path) for path in earlier}
     for path in outputs:
         if os.path.isdir(path):
-            raise InputError(f"{path}: is a folder. Give the name of a file, with its ending.")
+            raise InputError(f"{path}: is a folder. Give the name of a file, with its suffix.")
         for other in given:
-            if _is_input(path, other) and not (os.path.isdir(other) and _key(path) in ours):
-                where = f"lies in {other}, one of the inputs" if os.path.isdir(other) else "is one of the inputs"
+            if _is_input(path, other) and not (os.path.isdir(other) and _key(path) in own):
+                where = f"is in {other}, one of the inputs" if os.path.isdir(other) else "is one of the inputs"
                 raise InputError(
                     f"{path}: {where}, which are never overwritten. Give the output another name or folder."
                 )
-        if os.path.lexists(path) and not force and _key(path) not in ours:
+        if os.path.lexists(path) and not force and _key(path) not in own:
             raise InputError(
-                f"{path}: is there already. Give the output another name or folder, or overwrite it with --force."
+                f"{path}: already exists. Give the output another name or folder, or overwrite it with --force."
             )
         _check_name(path)
     for path in {path.parent: path for path in outputs}.values():
@@ -132,7 +136,7 @@ def check_outputs(
 
 
 def can_write(folder: Path) -> bool:
-    """Whether a file can be made in a folder or, where it does not exist, in the nearest one above it."""
+    """Whether a file can be created in a folder or, where that does not exist, in its nearest existing parent."""
     try:
         with tempfile.TemporaryFile(dir=_nearest(folder)):
             return True
@@ -145,27 +149,29 @@ def _check_name(path: Path) -> None:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         pass
-    except OSError as error:  # a name that is too long, or a folder that may not be entered
+    except OSError as error:  # the name is too long, or the folder may not be entered
         raise InputError(f"{path}: cannot be written ({error.strerror}). Give the output another name.") from error
 
 
 def _check_writable(path: Path) -> None:
     existing = _nearest(path.parent)
     if not os.path.isdir(existing):
-        raise InputError(f"{path}: cannot be written, for {existing} is a file. Choose another folder.")
+        raise InputError(f"{path}: cannot be written, since {existing} is a file. Choose another folder.")
     if not can_write(existing):
-        raise InputError(f"{path}: cannot be written, for no file can be made in {existing}. Choose another folder.")
+        raise InputError(
+            f"{path}: cannot be written, since no file can be created in {existing}. Choose another folder."
+        )
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
+    """The folder, or its nearest existing parent."""
     while not os.path.exists(folder) and folder != folder.parent:
         folder = folder.parent
     return folder
 
 
 def _is_input(output: Path, given: Path) -> bool:
-    """Whether writing an output would change an input, on file systems that ignore the case of names, too."""
+    """Whether writing an output would change an input, also on file systems that ignore the case of names."""
     if os.path.isdir(given):
         return os.path.lexists(output) and Path(_key(output)).is_relative_to(_key(given))
     same = os.path.exists(output) and os.path.exists(given) and os.path.samefile(output, given)
@@ -173,7 +179,7 @@ def _is_input(output: Path, given: Path) -> bool:
 
 
 def _key(path: Path) -> str:
-    """The same for all spellings of a path, whatever the case and the Unicode form of its letters."""
+    """The same string for all spellings of a path, whatever their case and Unicode normal form."""
     return unicodedata.normalize("NFC", os.path.realpath(path)).casefold()
 
 
@@ -196,36 +202,37 @@ _TYPES = {
 }
 
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-"""Numbers of the errors that mean that a file found no room."""
+"""Error numbers of a full disk, an exceeded quota and a file that is too large."""
 
 
 def write_arrays(
     path: Path, arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any] | None = None, *, durable: bool = False
 ) -> None:
-    """Write arrays and facts about them to a file; readers never see a part of it.
+    """Write named arrays and metadata to a safetensors file, atomically and with a checksum.
 
     Parameters
     ----------
     path : Path
-        In an existing folder or a new one.
-    about : Mapping[str, Any] or None
-        JSON-able.
+        The file; its folder is created where it is missing.
+    arrays : mapping of str to array
+    about : mapping of str to Any, or None
+        Metadata that JSON can represent.
     durable : bool
-        As for `acnn.files.whole_file`.
+        As in `atomic_file`.
 
     Raises
     ------
     OSError
-        Where it cannot be written; with a number of `FULL` where there is no room.
+        Where it cannot be written; with a number of `FULL` where the disk is full.
     """
     from safetensors import SafetensorError
     from safetensors.numpy import save_file
 
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    facts = {"about": dict(about or {}), "checksum": _checksum(whole)}
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    metadata = {"about": dict(about or {}), "checksum": _checksum(contiguous)}
     try:
-        with whole_file(path, durable=durable) as temporary:
-            save_file(whole, temporary, metadata={"acnn": json.dumps(facts)})
+        with atomic_file(path, durable=durable) as temporary:
+            save_file(contiguous, temporary, metadata={"acnn": json.dumps(metadata)})
     except SafetensorError as error:
         if number := full_disk(error):
             raise OSError(number, os.strerror(number), str(path)) from error
@@ -233,20 +240,31 @@ def write_arrays(
 
 
 def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Arrays and facts of a file that `write_arrays` wrote.
+    """Read the arrays and the metadata of a file that `write_arrays` wrote.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict[str, array]
+        Arrays by name.
+    dict[str, Any]
+        Metadata.
 
     Raises
     ------
     InputError
-        Where it is missing, cut short or altered.
+        Where it is missing, truncated or altered.
     """
     from safetensors import SafetensorError, safe_open
 
     try:
         with safe_open(path, framework="numpy") as file:
-            about, checksum = _facts(file.metadata())
+            about, checksum = _parse_metadata(file.metadata())
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    # TypeError is what the library raises for types of numbers that NumPy does not have.
+    # The library raises TypeError for types of numbers that NumPy lacks.
     except (OSError, ValueError, TypeError, SafetensorError) as error:
         raise _damaged(path, error) from error
     if checksum != _checksum(arrays):
@@ -255,16 +273,29 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
 
 def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """As `read_arrays`, but the arrays stay on disk and are read as they are used.
+    """As `read_arrays`, but with memory-mapped arrays.
 
     Parameters
     ----------
+    path : Path
     verify : bool
         Read everything once and compare checksums.
+
+    Returns
+    -------
+    dict[str, array]
+        Read-only arrays by name.
+    dict[str, Any]
+        Metadata.
+
+    Raises
+    ------
+    InputError
+        Where it is missing, truncated or, with `verify`, altered.
     """
     try:
         arrays, metadata = _mapped(path)
-        about, checksum = _facts(metadata)
+        about, checksum = _parse_metadata(metadata)
     except (OSError, ValueError) as error:
         raise _damaged(path, error) from error
     if verify and checksum != _checksum(arrays):
@@ -273,16 +304,16 @@ def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[An
 
 
 def _damaged(path: Path, why: object) -> InputError:
-    return InputError(f"{path}: not a valid file ({why}). Copy it again, or make it again.")
+    return InputError(f"{path}: not a valid file ({why}). Copy it or create it again.")
 
 
-def _facts(metadata: Any) -> tuple[dict[str, Any], Any]:
-    """What `write_arrays` was told about the arrays, and their checksum; raises ValueError where it wrote neither."""
-    content = metadata.get("acnn") if isinstance(metadata, dict) else None
-    facts = _json(content) if isinstance(content, str) else None
-    if not isinstance(facts, dict) or "checksum" not in facts or not isinstance(facts.get("about"), dict):
+def _parse_metadata(metadata: Any) -> tuple[dict[str, Any], Any]:
+    """The metadata and the checksum that `write_arrays` wrote; raises ValueError where it wrote neither."""
+    text = metadata.get("acnn") if isinstance(metadata, dict) else None
+    content = _json(text) if isinstance(text, str) else None
+    if not isinstance(content, dict) or "checksum" not in content or not isinstance(content.get("about"), dict):
         raise ValueError("acnn did not write it, or its metadata are damaged")
-    return facts["about"], facts["checksum"]
+    return content["about"], content["checksum"]
 
 
 def _json(text: str | bytes) -> Any:
@@ -293,16 +324,13 @@ def _json(text: str | bytes) -> Any:
 
 
 def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
-    """Arrays of a safetensors file as views of a memory map (the format: header length, JSON header, data).
+    """Arrays of a safetensors file (header length, JSON header, data) as views of a memory map, and its metadata.
 
-    Raises
-    ------
-    OSError
-        Or ValueError where it is damaged.
+    Raises OSError where it cannot be read, and ValueError where it is damaged.
     """
     size = path.stat().st_size
     if size < 8:
-        raise ValueError("it is cut short")
+        raise ValueError("it is truncated")
     data = np.memmap(path, dtype=np.uint8, mode="r")
     length = int(np.frombuffer(data[:8].tobytes(), dtype="<u8")[0])
     if not 2 <= length <= size - 8:
@@ -319,21 +347,21 @@ def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"the header of '{name}' is damaged") from error
         if not 8 + length <= begin <= end <= size:
-            raise ValueError("it is cut short")
+            raise ValueError("it is truncated")
         arrays[name] = data[begin:end].view(kind).reshape(shape)
     return arrays, metadata
 
 
 def full_disk(error: BaseException) -> int:
-    """The number of the error (one of `FULL`) where an exception means that there was no room; else 0."""
+    """The error number (one of `FULL`) where an exception means that the disk is full; else 0."""
     if isinstance(error, OSError) and error.errno in FULL:
         return error.errno
-    # The safetensors library tells the number in its message only.
+    # The safetensors library gives the number in its message only.
     return next((number for number in FULL if f"(os error {number})" in str(error)), 0)
 
 
 def _checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
-    """CRC-32 over all arrays: meant for damage, not for malice."""
+    """CRC-32 of all arrays, which detects damage, not manipulation."""
     total = 0
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])

@@ -1,7 +1,7 @@
-"""Files that users give: their bytes, arrays in NumPy's formats (.npy, .npz) and tables of numbers, read without trust.
+"""Safe readers of users' files: bytes, NumPy arrays (.npy, .npz), text, tables of numbers and JSON.
 
-Nothing in a file is run, no memory is taken before the file is known to hold what its header promises, and whatever is
-wrong with it is an InputError that names the file.
+Nothing in a file is executed, no memory is allocated before the file is known to contain what its header promises, and
+every defect is an InputError that names the file.
 """
 
 from __future__ import annotations
@@ -23,18 +23,26 @@ from numpy.typing import NDArray
 from acnn.errors import InputError
 
 MAX_BYTES = 1 << 31
-"""Largest file that is read."""
+"""Largest file that is read: 2 GiB."""
 
 MAX_UNPACKED = 1 << 30
-"""Largest sum of arrays in one archive: a map of ten million vertices with all that belongs to it has half of it."""
+"""Largest total size of the arrays in one archive: twice that of a map of ten million vertices with all its arrays."""
 
 
 class ArrayError(ValueError):
-    """Bytes that are not an array in NumPy's format; the message gives the fault without the file's name."""
+    """Bytes that are not an array in NumPy's format; the message describes the defect without the file's name."""
 
 
 def read_bytes(path: Path) -> bytes:
     """Read a regular file of at most `MAX_BYTES`.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    bytes
 
     Raises
     ------
@@ -50,7 +58,7 @@ def read_bytes(path: Path) -> bytes:
         if size == 0:
             raise InputError(f"{path.name}: the file is empty. Export or copy it again.")
         if size > MAX_BYTES:
-            raise InputError(f"{path.name}: {size / 1e9:.1f} GB is more than can be read. Simplify it first.")
+            raise InputError(f"{path.name}: {size / 1e9:.1f} GB is too large. Simplify it first.")
         return path.read_bytes()
     except InputError:
         raise
@@ -61,12 +69,21 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_npy(path: Path) -> NDArray[Any]:
-    """Read the array of a .npy file; it is read-only.
+    """Read the array of a .npy file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    array
+        Read-only.
 
     Raises
     ------
     InputError
-        Where the file is missing, damaged or cut short, or holds anything but numbers, booleans or words.
+        Where the file is missing, damaged or truncated, or holds anything but numbers, booleans or strings.
     """
     try:
         return parse_npy(read_bytes(path))
@@ -75,12 +92,21 @@ def read_npy(path: Path) -> NDArray[Any]:
 
 
 def read_npz(path: Path) -> dict[str, NDArray[Any]]:
-    """Read all arrays of an .npz archive by name; they are read-only.
+    """Read all arrays of an .npz archive.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict[str, array]
+        Read-only arrays by name.
 
     Raises
     ------
     InputError
-        As `read_npy`, and where the arrays would be larger than `MAX_UNPACKED` together.
+        As `read_npy`, and where the total size of the arrays exceeds `MAX_UNPACKED`.
     """
     data = read_bytes(path)
     name = ""
@@ -97,17 +123,26 @@ def read_npz(path: Path) -> dict[str, NDArray[Any]]:
                     raise ArrayError("it is encrypted or compressed in a way that NumPy does not use")
                 arrays[name.removesuffix(".npy")] = parse_npy(archive.read(member))
             return arrays
-    # What zipfile and zlib raise for archives that are not, or no longer, what they should be.
+    # What zipfile and zlib raise for damaged archives.
     except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, NotImplementedError) as error:
         where = f"array '{name}': " if name else ""
         raise InputError(
-            f"{path}: cannot be read as an .npz archive: {where}{str(error).rstrip('.') or 'it is cut short'}. "
+            f"{path}: cannot be read as an .npz archive: {where}{str(error).rstrip('.') or 'it is truncated'}. "
             "Write it again."
         ) from error
 
 
 def parse_npy(data: bytes) -> NDArray[Any]:
-    """The array of a .npy file from its bytes: numbers, booleans or words, read-only, never empty.
+    """Parse the bytes of a .npy file.
+
+    Parameters
+    ----------
+    data : bytes
+
+    Returns
+    -------
+    array
+        Numbers, booleans or strings; read-only, never empty.
 
     Raises
     ------
@@ -117,32 +152,40 @@ def parse_npy(data: bytes) -> NDArray[Any]:
     stream = io.BytesIO(data)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # headers of Python 2 are read all the same
+            warnings.simplefilter("ignore")  # about headers written by Python 2
             version = np.lib.format.read_magic(stream)
             header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
             shape, fortran, dtype = header(stream)
-    # The header is text that is parsed as Python's literals, so that these are all that can go wrong with it.
+    # The header is parsed as a Python literal, which can raise no other errors.
     except (ValueError, SyntaxError, TypeError, TokenError, RecursionError, MemoryError) as error:
-        raise ArrayError("it does not begin as a .npy file does, or its header is damaged") from error
+        raise ArrayError("it does not begin like a .npy file, or its header is damaged") from error
     if dtype.hasobject:
-        raise ArrayError("it holds Python objects, which are not read since they could run code")
+        raise ArrayError("it holds Python objects, which are not read since they could execute code")
     if dtype.kind not in "biufcSU" or dtype.itemsize == 0:
-        raise ArrayError(f"it holds {dtype}, but numbers or words are needed")
+        raise ArrayError(f"it holds {dtype}, but numbers or strings are needed")
     if len(shape) > 32 or min(shape, default=1) < 1:
-        raise ArrayError(f"its shape is {shape}, so that it holds nothing")
+        raise ArrayError(f"its shape is {shape}, so it is empty")
     count, begin = math.prod(shape), stream.tell()
     if count * dtype.itemsize > len(data) - begin:
         raise ArrayError(f"its header promises an array of shape {shape}, but the file ends before that")
     array = np.frombuffer(data, dtype, count, begin).reshape(shape, order="F" if fortran else "C")
     if dtype.kind == "U":
-        letters = np.frombuffer(data, dtype.str[0] + "u4", count * dtype.itemsize // 4, begin)
-        if ((letters > 0x10FFFF) | ((letters >= 0xD800) & (letters < 0xE000))).any():
-            raise ArrayError("it holds words with letters that do not exist")
+        characters = np.frombuffer(data, dtype.str[0] + "u4", count * dtype.itemsize // 4, begin)
+        if ((characters > 0x10FFFF) | ((characters >= 0xD800) & (characters < 0xE000))).any():
+            raise ArrayError("it holds strings that are not valid Unicode")
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
 def read_lines(path: Path) -> list[str]:
-    """Read the lines of a text in UTF-8, without empty ones at the end.
+    """Read the lines of a text file in UTF-8, without empty ones at the end.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    list[str]
 
     Raises
     ------
@@ -162,25 +205,45 @@ def read_lines(path: Path) -> list[str]:
 
 
 def parse_numbers(lines: Sequence[str], kind: type) -> NDArray[Any]:
-    """(rows, columns) numbers of lines of text; '#' begins a comment, and lines without numbers are passed over.
+    """Parse lines of numbers; '#' begins a comment, and lines without numbers are skipped.
+
+    Parameters
+    ----------
+    lines : sequence of str
+    kind : type
+        `int` or `float`.
+
+    Returns
+    -------
+    (rows, columns) array
 
     Raises
     ------
     ValueError
-        Where a line holds anything else, or as many as the first one does not.
+        Where a line holds anything else, or another number of columns than the first one.
     """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about text without any number
-            # NumPy before 2.4 makes whole numbers of fractions, with this warning.
+            # NumPy before 2.4 truncates fractions to integers, with this warning.
             warnings.simplefilter("error", DeprecationWarning)
             return np.loadtxt(lines, dtype=kind, ndmin=2)
     except DeprecationWarning as error:
-        raise ValueError("a number is not whole") from error
+        raise ValueError("a number is not an integer") from error
 
 
 def read_table(path: Path, kind: type) -> NDArray[Any]:
-    """Read the (rows, columns) numbers of a text file, one row a line.
+    """Read a text file of numbers, one row per line.
+
+    Parameters
+    ----------
+    path : Path
+    kind : type
+        `int` or `float`.
+
+    Returns
+    -------
+    (rows, columns) array
 
     Raises
     ------
@@ -199,7 +262,15 @@ def read_table(path: Path, kind: type) -> NDArray[Any]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read the object of a JSON file.
+    """Read a JSON file that holds an object.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    dict[str, Any]
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""How long-running work reports its progress: a plain function, or one that is also told the name of every stage."""
+"""Progress of long-running work: a function of (done, total), optionally with named stages."""
 
 from __future__ import annotations
 
@@ -7,48 +7,52 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 Progress = Callable[[int, int], None]
-"""Called with (done, total) as work goes on. Any such function will do; one that is a `StagedProgress` also gets the
-name of every stage as it begins."""
+"""Called with (done, total) during the work; a `StagedProgress` also receives the name of each stage as it begins."""
 
 
 @runtime_checkable
 class StagedProgress(Protocol):
-    """Progress of work that has several stages, one after the other."""
+    """Progress of work with several stages, one after the other."""
 
     def __call__(self, done: int, total: int) -> None:
-        """Report how much of the present stage is done."""
+        """Report how much of the current stage is done."""
 
     def stage(self, name: str) -> Progress:
-        """Begin a stage, which ends the one before, and return what it reports to."""
+        """Begin a stage, which ends the previous one, and return the progress that it reports to."""
 
 
 def begin_stage(progress: Progress | None, name: str) -> Progress | None:
-    """Begin a stage of some work.
+    """Begin a stage of the work.
 
     Parameters
     ----------
-    progress
-        What the work reports to, or None.
-    name
-        Of the stage, for people to read: a few words such as ``operators of A``.
+    progress : Progress or None
+        Progress of the work.
+    name : str
+        Name of the stage for display: a few words such as ``operators of A``.
 
     Returns
     -------
     Progress or None
-        What the stage reports to: `progress` itself where it is a plain function, None where there is none.
+        Progress of the stage: `progress` itself where it is a plain function or None.
     """
     return progress.stage(name) if isinstance(progress, StagedProgress) else progress
 
 
 def named_stages(progress: Progress | None, form: str) -> Progress | None:
-    """The same progress for a part of the work, its stages renamed: ``{} of A`` makes ``operators`` ``operators of A``.
+    """Rename the stages of a part of the work: with ``{} of A``, ``operators`` becomes ``operators of A``.
 
     Parameters
     ----------
-    progress
-        What the work reports to, or None.
-    form
-        The new name, with ``{}`` where the old one goes.
+    progress : Progress or None
+        Progress of the work.
+    form : str
+        The new name, with ``{}`` in place of the old one.
+
+    Returns
+    -------
+    Progress or None
+        Progress of that part: `progress` itself where it is a plain function or None.
     """
     return _Renamed(progress, form) if isinstance(progress, StagedProgress) else progress
 

@@ -141,7 +141,7 @@ def test_messages_are_whole_sentences(tmp_path: Path, capfd: pytest.CaptureFixtu
     assert capfd.readouterr().err == "error: empty.ply: the file is empty. Export or copy it again.\n"
     (tmp_path / "text.ply").write_text("hello, this is a letter\n")
     assert main(["info", str(tmp_path / "text.ply")]) == 2
-    assert "text.ply: it is no PLY file" in capfd.readouterr().err
+    assert "text.ply: it is not a valid PLY file" in capfd.readouterr().err
 
 
 def test_a_cloud_without_a_surface_is_told(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:

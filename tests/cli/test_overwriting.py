@@ -74,7 +74,7 @@ def test_another_file_of_the_name_of_a_result_stops_a_match(folder, no_work, nam
     Path(name).write_text("mine")
     assert main([*MATCH, "--out", "."]) == 2
     said = capsys.readouterr().err
-    assert f"{name}: is there already" in said
+    assert f"{name}: already exists" in said
     assert "--force" in said
     assert Path(name).read_text() == "mine"
 
@@ -109,7 +109,7 @@ def test_transfer_does_not_overwrite_its_inputs(folder, out, capsys):
 def test_an_existing_file_is_overwritten_only_if_asked_to(folder, arguments, capsys):
     Path("o.ply").write_text("mine")
     assert main(arguments) == 2
-    assert "o.ply: is there already" in capsys.readouterr().err
+    assert "o.ply: already exists" in capsys.readouterr().err
     assert Path("o.ply").read_text() == "mine"
     assert main([*arguments, "--force"]) == 0
     assert Path("o.ply").read_bytes() != b"mine"
@@ -151,9 +151,9 @@ def test_training_stops_before_it_overwrites_another_file(folder, monkeypatch, c
     Path("run/config.toml").write_text("mine")
     for more in ([], ["--resume"]):
         assert main(["train", "humans", "--out", "run", *more]) == 2
-        assert "config.toml: is there already" in capsys.readouterr().err
+        assert "config.toml: already exists" in capsys.readouterr().err
     assert main(["train", ".", "--out", "run", "--force"]) == 2
-    assert "config.toml: lies in ., one of the inputs" in capsys.readouterr().err
+    assert "config.toml: is in ., one of the inputs" in capsys.readouterr().err
 
 
 def test_a_demo_needs_an_empty_folder(folder, monkeypatch, capsys):
@@ -168,7 +168,7 @@ def test_humans_replace_humans_and_nothing_else(tmp_path, monkeypatch, capsys):
     arguments = ["data", "humans", "--out", str(tmp_path), "--subjects", "2", "--poses", "1"]
     (tmp_path / "human_01_00.ply").write_text("mine")
     assert main(arguments) == 2
-    assert "human_01_00.ply: is there already" in capsys.readouterr().err
+    assert "human_01_00.ply: already exists" in capsys.readouterr().err
     assert main([*arguments, "--force"]) == 0
     about = {"kind": "humans", "shapes": [{"name": "human_00_00"}]}
     (tmp_path / "dataset.json").write_text(json.dumps(about))

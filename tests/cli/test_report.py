@@ -48,7 +48,7 @@ def test_a_report_replaces_a_report_and_no_other_page(run, tmp_path, capsys):
     arguments = ["report", str(run), "--out", str(page), "--test", "bump_1", "--refine", "none"]
     page.write_text("<html>mine</html>")
     assert main(arguments) == 2
-    assert "page.html: is there already" in capsys.readouterr().err
+    assert "page.html: already exists" in capsys.readouterr().err
     assert page.read_text() == "<html>mine</html>"
     assert main([*arguments, "--force"]) == 0
     assert main(arguments) == 0

@@ -26,7 +26,7 @@ def area(mesh: Mesh) -> float:
 
 def pieces(faces: np.ndarray, n: int) -> np.ndarray:
     """Faces of each component."""
-    first, second = mesh_edges(faces, n).pairs()
+    first, second = mesh_edges(faces).pairs()
     return np.bincount(face_components(first, second, len(faces))[1])
 
 
@@ -67,7 +67,7 @@ def test_share_and_soundness_of_a_part(kind: str, missing: float) -> None:
     assert all(tuple(face) in theirs for face in kept[part.faces].tolist())  # orientation too
     n = len(kept)
     np.testing.assert_array_equal(np.unique(part.faces), np.arange(n))
-    edges = mesh_edges(part.faces, n)
+    edges = mesh_edges(part.faces)
     assert edges.counts.max() == 2
     assert fans(part.faces, *edges.pairs())[0] == n  # nothing hangs on by one vertex
     assert pieces(part.faces, n).min() >= 10

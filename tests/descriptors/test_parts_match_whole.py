@@ -12,7 +12,7 @@ from acnn.datasets.parts import cut_part
 from acnn.descriptors.shot import shot
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface import Surface, geodesics_from, surface_of
 
 SETTINGS = PatchSettings(angles=2, scales=(3.0, 12.0), keep=0.99)
@@ -23,8 +23,8 @@ needs_data = pytest.mark.skipif(
 
 
 def rim(surface: Surface) -> np.ndarray:
-    edges, sides = edges_with_faces(surface.faces)
-    return np.unique(edges[sides[:, 1] < 0])
+    edges = mesh_edges(surface.faces)
+    return np.unique(edges.vertices[edges.counts == 1])
 
 
 def kernel_difference(whole: Surface, part: Surface, kept: np.ndarray) -> np.ndarray:

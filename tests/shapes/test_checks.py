@@ -1,4 +1,4 @@
-"""Every fault a file can have: mended with a map back to the file's vertices, or refused with place and remedy."""
+"""Every defect a file can have: repaired with a map to the vertices of the file, or rejected with its location."""
 
 from pathlib import Path
 
@@ -31,8 +31,8 @@ def kinds(shape: Mesh | PointCloud) -> dict[str, int]:
     return {f.kind: f.count for f in shape.source.findings}
 
 
-def assert_sound(mesh: Mesh) -> dict:
-    """What every mended mesh must be; returns its description."""
+def assert_valid(mesh: Mesh) -> dict:
+    """What every repaired mesh must be; returns its description."""
     facts = describe(mesh)
     assert facts["manifold"]
     assert facts["oriented"]
@@ -43,11 +43,11 @@ def assert_sound(mesh: Mesh) -> dict:
     return facts
 
 
-def test_a_sound_cube_is_left_alone(tmp_path: Path) -> None:
+def test_a_valid_cube_is_left_alone(tmp_path: Path) -> None:
     mesh = load(written(tmp_path, CUBE, CUBE_FACES))
     assert mesh.source.findings == ()
     np.testing.assert_array_equal(mesh.faces, CUBE_FACES)
-    facts = assert_sound(mesh)
+    facts = assert_valid(mesh)
     assert facts["volume"] == pytest.approx(1)
     assert facts["area"] == pytest.approx(6)
     assert (facts["genus"], facts["closed"], facts["components"]) == (0, True, 1)
@@ -160,7 +160,7 @@ def test_degenerate_and_duplicate_faces(tmp_path: Path) -> None:
     assert kinds(mesh) == {"degenerate-faces": 2, "duplicate-faces": 2, "unreferenced-vertices": 1}
     np.testing.assert_array_equal(mesh.faces, CUBE_FACES)
     assert "face 12" in mesh.source.findings[0].text
-    assert_sound(mesh)
+    assert_valid(mesh)
 
 
 def test_a_flat_face_inside_a_closed_surface_leaves_no_slit(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_a_flat_face_inside_a_closed_surface_leaves_no_slit(tmp_path: Path) -> N
     faces = np.vstack([[[0, 1, 8], [8, 1, 3], [0, 8, 3]], CUBE_FACES[1:]])
     mesh = load(written(tmp_path, vertices, faces))
     assert kinds(mesh) == {"degenerate-faces": 1}
-    facts = assert_sound(mesh)
+    facts = assert_valid(mesh)
     assert facts["closed"]
     assert (len(mesh.vertices), len(mesh.faces)) == (9, 14)
     assert facts["area"] == pytest.approx(6)
@@ -188,7 +188,7 @@ def test_unreferenced_vertices_are_dropped_with_a_map(tmp_path: Path) -> None:
 def test_a_soup_in_any_format_is_joined(tmp_path: Path) -> None:
     soup = CUBE[CUBE_FACES].reshape(-1, 3)
     mesh = load(written(tmp_path, soup, np.arange(36).reshape(-1, 3)))
-    assert assert_sound(mesh)["closed"]
+    assert assert_valid(mesh)["closed"]
     np.testing.assert_array_equal(mesh.vertices[mesh.source.from_file], soup)
 
 
@@ -201,7 +201,7 @@ def test_coincident_sheets_stay_apart(tmp_path: Path) -> None:
         assert kinds(mesh)["coincident-vertices"] == 4
     # Two closed cubes in the same place are two cubes.
     both = load(written(tmp_path, np.vstack([CUBE, CUBE]), np.vstack([CUBE_FACES, CUBE_FACES + 8])))
-    assert assert_sound(both)["components"] == 2
+    assert assert_valid(both)["components"] == 2
     assert len(both.vertices) == 16
 
 
@@ -211,7 +211,7 @@ def test_non_manifold_edge_is_cut(tmp_path: Path) -> None:
     mesh = load(written(tmp_path, vertices, np.array([[0, 1, 2], [0, 1, 3], [0, 1, 4]])))
     assert kinds(mesh)["non-manifold-edges"] == 1
     assert kinds(mesh)["non-manifold-vertices"] == 2
-    assert assert_sound(mesh)["components"] == 3
+    assert assert_valid(mesh)["components"] == 3
     assert len(mesh.vertices) == 9
     np.testing.assert_array_equal(mesh.source.to_file[:5], np.arange(5))
     np.testing.assert_array_equal(mesh.vertices, vertices[mesh.source.to_file])
@@ -222,7 +222,7 @@ def test_non_manifold_vertex_is_cut(tmp_path: Path) -> None:
     other = CUBE_FACES + 7
     vertices = np.vstack([CUBE, CUBE[1:] + 1])
     mesh = load(written(tmp_path, vertices, np.vstack([CUBE_FACES, other])))
-    facts = assert_sound(mesh)
+    facts = assert_valid(mesh)
     assert kinds(mesh)["non-manifold-vertices"] == 1
     assert (facts["components"], facts["closed"], len(mesh.vertices)) == (2, True, 16)
     assert facts["volume"] == pytest.approx(2)
@@ -234,13 +234,13 @@ def test_inconsistent_orientation(tmp_path: Path) -> None:
     faces[[2, 5, 9]] = faces[[2, 5, 9]][:, [0, 2, 1]]
     mesh = load(written(tmp_path, CUBE, faces))
     assert kinds(mesh) == {"inconsistent-orientation": 3}
-    assert assert_sound(mesh)["volume"] == pytest.approx(1)
+    assert assert_valid(mesh)["volume"] == pytest.approx(1)
 
 
 def test_closed_mesh_inside_out(tmp_path: Path) -> None:
     mesh = load(written(tmp_path, CUBE, CUBE_FACES[:, ::-1]))
     assert kinds(mesh) == {"inside-out": 12}
-    assert assert_sound(mesh)["volume"] == pytest.approx(1)
+    assert assert_valid(mesh)["volume"] == pytest.approx(1)
 
 
 def test_open_mesh_inside_out(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_moebius_band_is_cut_open(tmp_path: Path) -> None:
     faces = np.vstack([np.column_stack([a, next_a, b]), np.column_stack([next_a, next_b, b])])
     mesh = load(written(tmp_path, np.vstack(rows), faces))
     assert kinds(mesh)["one-sided-surface"] == 2 * n
-    facts = assert_sound(mesh)
+    facts = assert_valid(mesh)
     assert (facts["components"], len(mesh.faces)) == (1, 2 * n)
 
 
@@ -283,7 +283,7 @@ def test_boundaries_components_and_quads(tmp_path: Path) -> None:
     path = written(tmp_path, np.vstack([CUBE, CUBE + 3]), [*quads, *shifted])
     mesh = load(path)
     assert kinds(mesh) == {"polygons": 8, "components": 2, "boundary": 16}
-    facts = assert_sound(mesh)
+    facts = assert_valid(mesh)
     assert facts["boundary_loops"] == 4
     np.testing.assert_allclose(facts["boundary_lengths"], 4)
     assert (facts["genus"], facts["euler_characteristic"], facts["volume"]) == (0, 0, None)
@@ -304,7 +304,7 @@ def test_findings_do_not_depend_on_the_unit_of_length(tmp_path: Path, scale: flo
     faces = np.vstack([CUBE_FACES[:, ::-1], [[1, 1, 2]], CUBE_FACES[:1]])
     mesh = load(written(tmp_path, CUBE * scale + 3 * scale, faces))
     assert kinds(mesh) == {"degenerate-faces": 1, "duplicate-faces": 1, "inside-out": 12}
-    facts = assert_sound(mesh)
+    facts = assert_valid(mesh)
     assert facts["volume"] == pytest.approx(scale**3)
     assert facts["smallest_angle"] == pytest.approx(45)
 
@@ -330,8 +330,8 @@ def test_cloud_asked_of_a_mesh_and_doubled_points(tmp_path: Path) -> None:
 def test_repair_is_idempotent_and_survives_saving(tmp_path: Path) -> None:
     vertices = np.vstack([CUBE, CUBE[1:] + 1, [[5, 5, 5]]])
     mesh = load(written(tmp_path, vertices, np.vstack([CUBE_FACES, CUBE_FACES[:, ::-1] + 7])))
-    save(mesh, tmp_path / "mended.ply")
-    again = load(tmp_path / "mended.ply")
+    save(mesh, tmp_path / "repaired.ply")
+    again = load(tmp_path / "repaired.ply")
     assert not any(f.repaired for f in again.source.findings)
     np.testing.assert_array_equal(again.vertices, mesh.vertices)
     np.testing.assert_array_equal(again.faces, mesh.faces)
@@ -339,7 +339,7 @@ def test_repair_is_idempotent_and_survives_saving(tmp_path: Path) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(*[st.integers(0, 7)] * 3), min_size=1, max_size=30), st.booleans())
-def test_any_set_of_faces_becomes_a_sound_surface_or_is_refused(tmp_path_factory, faces, doubled) -> None:
+def test_any_set_of_faces_becomes_a_valid_surface_or_is_refused(tmp_path_factory, faces, doubled) -> None:
     folder = tmp_path_factory.mktemp("any")
     vertices = CUBE + 0.01 * np.random.default_rng(0).normal(size=CUBE.shape)
     if doubled:
@@ -350,7 +350,7 @@ def test_any_set_of_faces_becomes_a_sound_surface_or_is_refused(tmp_path_factory
         if not any(len(np.unique(vertices[list(face)], axis=0)) == 3 for face in faces):
             return
         raise
-    assert_sound(mesh)
+    assert_valid(mesh)
 
 
 def test_permuting_the_vertices_permutes_the_result(tmp_path: Path) -> None:

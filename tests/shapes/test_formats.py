@@ -43,7 +43,7 @@ def test_geometry_and_colors_survive_exactly(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.ply", "a.obj", "a.glb"])
-def test_seams_and_picture_survive_without_doubled_vertices(tmp_path: Path, name: str) -> None:
+def test_seams_and_image_survive_without_duplicate_vertices(tmp_path: Path, name: str) -> None:
     mesh = textured()
     save(mesh, tmp_path / name)
     back = load(tmp_path / name)
@@ -88,8 +88,8 @@ def test_all_digits_survive_text(tmp_path: Path) -> None:
         np.testing.assert_array_equal(load(tmp_path / name).vertices, vertices)
 
 
-def test_stl_is_welded_and_says_what_it_cannot_hold(tmp_path: Path) -> None:
-    assert save(textured(), tmp_path / "a.stl") == ("colours", "texture", "picture")
+def test_stl_is_welded_and_reports_what_it_cannot_store(tmp_path: Path) -> None:
+    assert save(textured(), tmp_path / "a.stl") == ("colours", "texture", "image")
     back = load(tmp_path / "a.stl")
     assert (len(back.vertices), len(back.faces)) == (6, 8)
     assert len(back.source.from_file) == 24
@@ -229,7 +229,7 @@ def test_a_gltf_half_and_its_mirror_image_are_stitched(tmp_path: Path) -> None:
         assert np.abs(wanted - corner).sum(axis=1).min() < 1e-6
 
 
-def test_pictures_are_found_by_the_names_that_files_give_them(tmp_path: Path) -> None:
+def test_images_are_found_by_the_names_that_files_give_them(tmp_path: Path) -> None:
     mesh = textured()
     for name in ("körper.ply", "körper.obj", "a#1.obj", "a%201.obj", "a%201.ply"):
         save(mesh, tmp_path / name)

@@ -4,7 +4,7 @@ from analytic import bumpy, grid, sphere
 
 from acnn.errors import InputError
 from acnn.shapes import Mesh
-from acnn.shapes.topology import edges_with_faces, opposite_vertices
+from acnn.shapes.topology import mesh_edges
 from acnn.surface import eigenpairs, principal_frames, stiffness, stiffness_parts, surface_of
 
 
@@ -20,8 +20,8 @@ def test_eigenvalues_of_the_sphere_are_l_times_l_plus_1():
 
 def test_isotropic_stiffness_is_the_cotangent_laplacian():
     surface = surface_of(bumpy())
-    edges, sides = edges_with_faces(surface.faces)
-    opposite = opposite_vertices(surface.faces, edges, sides)
+    table = mesh_edges(surface.faces)
+    edges, opposite = table.vertices, table.opposite
     cotangents = 0.0
     for side in range(2):
         a, b = (surface.vertices[edges[:, k]] - surface.vertices[opposite[:, side]] for k in range(2))

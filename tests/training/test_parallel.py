@@ -16,14 +16,14 @@ import signal, sys, time
 from pathlib import Path
 
 from acnn.cli.app import command, run_alone
-from acnn.files import whole_file
+from acnn.files import atomic_file
 from acnn.training.parallel import run_in_processes
 
 FOLDER = Path(__file__).parent
 
 
 def work(number):
-    with whole_file(FOLDER / f"result{number}") as temporary:
+    with atomic_file(FOLDER / f"result{number}") as temporary:
         temporary.write_text("half")
         (FOLDER / f"begun{number}").touch()
         while True:

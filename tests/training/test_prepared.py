@@ -102,7 +102,7 @@ def test_a_damaged_entry_is_noticed_and_computed_again(mesh, tmp_path, damage):
     else:
         data = bytearray(b"not an operator at all, but longer than eight bytes")
     path.write_bytes(data)
-    with pytest.raises(InputError, match="make it again"):
+    with pytest.raises(InputError, match="create it again"):
         read_patches(path)
     again = cached_patches(mesh, SETTINGS, folder=tmp_path)
     assert all(np.array_equal(getattr(again, name), array) for name, array in expected.items())

@@ -119,9 +119,9 @@ class Output:
             yield self._display if stage is None else self._display.stage(stage)
             return
         from acnn.cli._display import open_display
-        from acnn.compilation import compilation_noticed
+        from acnn.compilation import on_compilation
 
-        with open_display() as display, compilation_noticed(lambda: self.message(COMPILING)):
+        with open_display() as display, on_compilation(lambda: self.message(COMPILING)):
             self._display = display
             try:
                 yield display if stage is None else display.stage(stage)

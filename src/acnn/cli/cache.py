@@ -30,11 +30,11 @@ def cache(
     if not out.cache:
         raise InputError("--no-cache has no meaning for this command. Leave it out.")
     folder = store.cache_folder()
-    before = store.cache_facts(folder)
+    before = store.cache_summary(folder)
     removed = store.clear(folder) if clear else 0
     if limit is not None:
         removed += store.set_limit(folder, limit)
-    facts = store.cache_facts(folder)
+    facts = store.cache_summary(folder)
     freed = round(before["megabytes"] - facts["megabytes"], 1)
     out.result(facts | {"removed": removed, "freed_megabytes": freed}, human=_text)
 

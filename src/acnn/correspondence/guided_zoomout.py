@@ -36,7 +36,7 @@ from acnn.correspondence.functional_map import (
 )
 from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
@@ -139,7 +139,7 @@ def guided_zoomout(
     if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
         raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
     query_basis.first(sizes[-1]), reference_basis.first(sizes[-1])  # raises at once where a basis is too small
-    edges = edges_with_faces(reference.faces)[0]
+    edges = mesh_edges(reference.faces).vertices
     support = local_support(soft_map.query_to_reference, query, reference)
     current = robust_functional_map(soft_map, query_basis, reference_basis, sizes[0])
 
@@ -173,7 +173,7 @@ def local_support(query_to_reference: IntArray, query: Surface, reference: Surfa
     (n,) array
         In 0..1.
     """
-    edges = edges_with_faces(query.faces)[0]
+    edges = mesh_edges(query.faces).vertices
     length = np.linalg.norm(query.vertices[edges[:, 0]] - query.vertices[edges[:, 1]], axis=1)
     ends = reference.vertices[query_to_reference[edges]]
     image = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)

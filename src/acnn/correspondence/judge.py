@@ -19,7 +19,7 @@ import numpy as np
 
 from acnn.correspondence.point_maps import edge_distortions
 from acnn.correspondence.refine import has_longer_boundary
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
@@ -131,7 +131,7 @@ def map_confidence(query_to_reference: IntArray, query: Surface, reference: Surf
     (n,) array
         In 0..1.
     """
-    edges = edges_with_faces(query.faces)[0]
+    edges = mesh_edges(query.faces).vertices
     n = len(query_to_reference)
     # A map to vertices cannot preserve lengths more accurately than their distances.
     shortest = 2.0 * _spacing(reference)
@@ -227,7 +227,7 @@ def _areas(surface: Surface) -> FloatArray:
 
 def _spacing(surface: Surface) -> float:
     """Median length of the edges, which a point far away does not change."""
-    ends = surface.vertices[edges_with_faces(surface.faces)[0]]
+    ends = surface.vertices[mesh_edges(surface.faces).vertices]
     return float(np.median(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)))
 
 
@@ -254,7 +254,7 @@ def _discontinuity(matched: IntArray, query: Surface, reference: Surface) -> flo
 
     Edges count as at least two edges of the reference long: a map to vertices cannot keep shorter lengths.
     """
-    edges = edges_with_faces(query.faces)[0]
+    edges = mesh_edges(query.faces).vertices
     lengths, images = (
         np.linalg.norm(points[ends[:, 0]] - points[ends[:, 1]], axis=1)
         for points, ends in ((query.vertices, edges), (reference.vertices, matched[edges]))
@@ -280,7 +280,7 @@ def _upright(matched: IntArray, query: Surface, reference: Surface) -> float | N
 
 
 def _reach(matched: IntArray, query: Surface, reference: Surface) -> float:
-    """Fraction of the reference's area (or the query's, if smaller) within two edges of the coarser shape of a match."""
+    """Fraction of the area of the reference (or of the query, if smaller) within two coarse edges of a match."""
     from scipy.spatial import cKDTree
 
     ratio = _area_ratio(query, reference)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from acnn.errors import InputError
-from acnn.shapes.defects import same_place
+from acnn.shapes.defects import coincident_vertices
 from acnn.shapes.describe import describe
 from acnn.shapes.mesh import Mesh, PointCloud, Shape
 from acnn.shapes.topology import groups, vertex_components
@@ -107,7 +107,7 @@ def describe_shape(shape: Mesh | PointCloud) -> dict[str, Any]:
     description = describe(shape)
     if isinstance(shape, PointCloud):
         # For matching, the cloud is loaded with repair, which merges coincident points.
-        single = np.unique(same_place(np.asarray(shape.vertices, np.float64)))
+        single = np.unique(coincident_vertices(np.asarray(shape.vertices, np.float64)))
         cloud = PointCloud(shape.vertices[single], None if shape.normals is None else shape.normals[single])
         if not _has_surface(cloud):
             text = f"no surface can be made from its {len(single)} points, so it cannot be matched: use more points"

@@ -17,7 +17,7 @@ from acnn.correspondence.partial_energy import PartialBases, alternate, eta, uni
 from acnn.correspondence.point_maps import edge_distortions
 from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
@@ -155,7 +155,7 @@ class PartialSearch:
         self.soft_map, self.part, self.full, self.bases = soft_map, part, full, bases
         self.unit = unit_surface(full)
         self.samples = spread_samples(bases)
-        self.edges = edges_with_faces(part.faces)[0]
+        self.edges = mesh_edges(part.faces).vertices
         self.start = soft_map.query_to_reference
         self.best, self.distortion, self.from_start = self.start, self._distortion(self.start), True
         self.agreement = 1.0
@@ -332,7 +332,7 @@ def partial_zoomout(
     if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
         raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
     bases.full.first(sizes[-1])  # raises at once where the basis is too small
-    edges = edges_with_faces(full.faces)[0]
+    edges = mesh_edges(full.faces).vertices
     support = local_support(soft_map.query_to_reference, part, full)
     current = robust_partial_map(soft_map, bases, sizes[0]) if start is None else start
     everything = np.arange(len(bases.part), dtype=np.int32), bases.part.mass

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from acnn.correspondence.soft_map import checked_point_map
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.closest_points import ClosestPoints
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -83,8 +83,8 @@ def vertex_distortions(query_to_reference: IntArray, query: Surface, reference: 
     >>> vertex_distortions(np.arange(4), surface, surface)
     array([0., 0., 0., 0.])
     """
-    edges = edges_with_faces(query.faces)[0]
-    ends = reference.vertices[edges_with_faces(reference.faces)[0]]
+    edges = mesh_edges(query.faces).vertices
+    ends = reference.vertices[mesh_edges(reference.faces).vertices]
     shortest = 2.0 * float(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).mean())
     change = edge_distortions(edges, query_to_reference, query.vertices, reference.vertices, shortest)
     both, n = edges.ravel(), len(query_to_reference)

@@ -23,7 +23,7 @@ from acnn.correspondence.partial_search import Change
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
 from acnn.shapes.mesh import Shape
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
@@ -287,8 +287,8 @@ def _boundary_length(surface: Surface) -> float:
     """Length of the boundary over the root of the area; 0 for a cloud, where it is not known."""
     if surface.is_cloud:
         return 0.0
-    edges, sides = edges_with_faces(surface.faces)
-    ends = surface.vertices[edges[sides[:, 1] < 0]]
+    edges = mesh_edges(surface.faces)
+    ends = surface.vertices[edges.vertices[edges.counts == 1]]
     length = np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1).sum()
     return float(length / np.sqrt(surface.vertex_areas.sum()))
 
@@ -298,7 +298,7 @@ class _Scorer:
 
     def __init__(self, soft_map: SoftMap, query: Surface, reference: Surface, basis: SpectralBasis) -> None:
         self.soft_map, self.reference = soft_map, reference
-        self.edges = edges_with_faces(query.faces)[0]
+        self.edges = mesh_edges(query.faces).vertices
         values = basis.eigenvalues
         used = values > 1e-9 * values[-1]  # without the constants, one per component
         self.embedding = basis.functions[:, used] / np.sqrt(values[used])

@@ -13,7 +13,7 @@ from acnn.arguments import check_arguments
 from acnn.correspondence.soft_map import checked_point_map
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
-from acnn.shapes.topology import edges_with_faces, groups
+from acnn.shapes.topology import groups, mesh_edges
 from acnn.surface.closest_points import ClosestPoints
 from acnn.surface.surface import Surface, surface_of, vertex_normals
 from acnn.types import FloatArray, IntArray
@@ -294,7 +294,7 @@ def check_moved_faces(query: Shape, reference: Mesh, moved: FloatArray) -> Moved
     against = np.ones(len(faces), bool)
     for normals in _outward_normals(query, moved, faces):
         against &= np.einsum("nd,nd->n", after, normals) < 0
-    edges = edges_with_faces(faces)[0]
+    edges = mesh_edges(faces).vertices
     lengths = [np.linalg.norm(p[edges[:, 0]] - p[edges[:, 1]], axis=1) for p in (reference.vertices, moved)]
     stretch = lengths[1] / np.maximum(scale * lengths[0], np.finfo(float).tiny)
     return MovedFaces(int(collapsed.sum()), int((against & ~collapsed).sum()), float(stretch.max()))

@@ -271,7 +271,7 @@ def _cleaned(faces: NDArray[np.int64], areas: FloatArray, kept: NDArray[np.int64
     """The faces `kept` without small components, and without those connected to the rest by one vertex only."""
     while len(kept):
         before = len(kept)
-        first, second = mesh_edges(faces[kept], n).pairs()
+        first, second = mesh_edges(faces[kept]).pairs()
         count, fan = fans(faces[kept], first, second)
         vertex = np.empty(count, np.int64)
         vertex[fan] = faces[kept].reshape(-1)

@@ -204,12 +204,12 @@ def read_baryc(path: Path, rows: int, faces: int) -> BarycentricPoints:
 
 def write_baryc(path: Path, truth: BarycentricPoints) -> None:
     """Write points as a .baryc_gt file, whole or not at all; unknown ones as triangle -1."""
-    from acnn.files import write_whole
+    from acnn.files import write_atomic
 
     known = truth.faces >= 0
     weights = np.where(known[:, None], truth.weights, 0.0)
     rows = zip(np.where(known, truth.faces + 1, -1).tolist(), weights.tolist(), strict=True)
-    write_whole(path, "".join(f"{f} {a:.17g} {b:.17g} {c:.17g}\n" for f, (a, b, c) in rows).encode())
+    write_atomic(path, "".join(f"{f} {a:.17g} {b:.17g} {c:.17g}\n" for f, (a, b, c) in rows).encode())
 
 
 def load_mesh(path: str, *, repair: bool = True) -> Mesh:

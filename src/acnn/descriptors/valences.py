@@ -13,7 +13,7 @@ from scipy import sparse
 
 from acnn.errors import InputError
 from acnn.shapes.mesh import Mesh, Shape
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
 
 RINGS = 9
@@ -41,7 +41,7 @@ def rings(surface: Surface) -> NDArray[np.float32]:
     if surface.is_cloud:
         raise InputError("Descriptors of kind 'rings' come from a triangulation, which a point cloud does not have.")
     n, faces = len(surface.vertices), surface.faces
-    edges, _ = edges_with_faces(faces)
+    edges = mesh_edges(faces).vertices
     one_way = sparse.csr_matrix((np.ones(len(edges), np.int32), (edges[:, 0], edges[:, 1])), shape=(n, n))
     adjacent = sparse.csr_matrix(one_way + one_way.T)
     valence = np.clip(np.diff(adjacent.indptr), VALENCES[0], VALENCES[-1])

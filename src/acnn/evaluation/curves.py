@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from acnn.errors import InputError
 from acnn.evaluation.princeton import THRESHOLDS
 from acnn.evaluation.published import PublishedTable
-from acnn.files import write_whole
+from acnn.files import write_atomic
 
 
 def report_curves(report: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -73,7 +73,7 @@ def write_curves_csv(path: str | Path, curves: Mapping[str, ArrayLike], threshol
     quoted = ['"' + name.replace('"', '""') + '"' if any(c in name for c in ',"\n') else name for name in names]
     lines = [",".join(["threshold", *quoted])]
     lines += [",".join(f"{value:.6g}" for value in row) for row in table]
-    write_whole(Path(path), ("\n".join(lines) + "\n").encode())
+    write_atomic(Path(path), ("\n".join(lines) + "\n").encode())
 
 
 def write_curves_json(
@@ -97,7 +97,7 @@ def write_curves_json(
             "data": published.data,
             "entries": [{"method": e.method, "value": e.value, "source": e.source} for e in published.entries],
         }
-    write_whole(Path(path), (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
+    write_atomic(Path(path), (json.dumps(content, indent=1, allow_nan=False) + "\n").encode())
 
 
 def write_curves_png(
@@ -156,7 +156,7 @@ def write_curves_png(
     stream = io.BytesIO()
     # No date or version in the file: the same curves give the same bytes.
     FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
-    write_whole(Path(path), stream.getvalue())
+    write_atomic(Path(path), stream.getvalue())
 
 
 def _table(curves: Mapping[str, ArrayLike], thresholds: ArrayLike) -> tuple[list[str], np.ndarray]:

@@ -18,7 +18,7 @@ from acnn.correspondence.soft_map import SoftMap
 from acnn.datasets.dataset import Dataset
 from acnn.descriptors.valences import same_triangulation
 from acnn.errors import InputError
-from acnn.files import read_arrays, write_arrays, write_whole
+from acnn.files import read_arrays, write_arrays, write_atomic
 from acnn.input_files import read_json
 from acnn.methods.method import Matcher, Method
 from acnn.methods.networks import NetworkMatcher
@@ -203,8 +203,8 @@ def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str
     if dataset.mirror is not None:
         arrays["mirror"] = dataset.mirror
     write_arrays(folder / "reference.safetensors", arrays)
-    write_whole(folder / "config.toml", str(config).encode())
-    write_whole(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
+    write_atomic(folder / "config.toml", str(config).encode())
+    write_atomic(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
 
 
 @check_arguments

@@ -13,7 +13,7 @@ from torch import nn
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.files import whole_file
+from acnn.files import atomic_file
 from acnn.network.architecture import Architecture, LayerSpec
 from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, apply_layers, operators_used
 from acnn.network.operators import Operators
@@ -228,7 +228,7 @@ def save_model(model: ShapeNetwork, path: Path | str, metadata: dict[str, Any] |
         raise InputError(f"{path}: the model's metadata cannot be written as JSON: {error}.") from error
     header = {"acnn": json.dumps({"format": _FORMAT, "about": about, "checksum": _checksum(about, tensors)})}
     data = save(tensors, metadata=header)
-    with whole_file(path, durable=True) as temporary:
+    with atomic_file(path, durable=True) as temporary:
         temporary.write_bytes(data)
 
 

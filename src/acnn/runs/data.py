@@ -18,7 +18,7 @@ from acnn.datasets.open import open_dataset
 from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
 from acnn.datasets.shrec16 import load_mesh, write_baryc
 from acnn.errors import InputError
-from acnn.files import check_outputs, write_whole
+from acnn.files import check_outputs, write_atomic
 from acnn.input_files import read_json
 from acnn.progress import Progress
 from acnn.shapes.mesh import BarycentricPoints, Mesh
@@ -269,4 +269,4 @@ def _write_part(path: Path, example: Example, dataset: Dataset) -> bool:
 
 def _write_listing(path: Path, about: dict[str, Any], count: int, entries: Sequence[dict[str, Any]]) -> None:
     text = json.dumps({**about, "count": count, "parts": list(entries)}, indent=1)
-    write_whole(path, (text + "\n").encode())
+    write_atomic(path, (text + "\n").encode())

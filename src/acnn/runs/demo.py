@@ -17,7 +17,7 @@ from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.errors import InputError
 from acnn.evaluation.curves import report_curves, write_curves
 from acnn.evaluation.results import Matched
-from acnn.files import check_outputs, write_whole
+from acnn.files import check_outputs, write_atomic
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.runs.evaluate import evaluate_run
@@ -141,7 +141,7 @@ def run_demo(
                 progress=named_stages(progress, f"{{}} unseen humans ({kind})"),
                 keep=samples.append,
             )
-            write_whole(out / f"evaluation_{kind}.json", json.dumps(reports[kind], indent=1).encode())
+            write_atomic(out / f"evaluation_{kind}.json", json.dumps(reports[kind], indent=1).encode())
     _write_curves(out, reports)
     images = [out / "curves.png"]
     if draw:
@@ -159,7 +159,7 @@ def run_demo(
         "normalisation": reports[first]["normalisation"],
         "files": [str(path) for path in images],
     }
-    write_whole(out / "demo.json", (json.dumps(figures, indent=2) + "\n").encode())
+    write_atomic(out / "demo.json", (json.dumps(figures, indent=2) + "\n").encode())
     return figures
 
 

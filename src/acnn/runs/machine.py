@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import acnn
-from acnn.cache import cache_facts, cache_folder
+from acnn.cache import cache_folder, cache_summary
 from acnn.files import can_write
 from acnn.progress import Progress
 from acnn.runs.cost import machine_memory_mb, peak_memory_mb
@@ -138,8 +138,8 @@ def problems(facts: dict[str, Any]) -> list[str]:
 
 
 def cache_state(folder: Path) -> dict[str, Any]:
-    """Return the facts of `acnn.cache.cache_facts`, and `writable`."""
-    return cache_facts(folder) | {"writable": can_write(folder)}
+    """Return the facts of `acnn.cache.cache_summary`, and `writable`."""
+    return cache_summary(folder) | {"writable": can_write(folder)}
 
 
 def data_state(where: str | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from acnn.correspondence.map_files import files_of_match, fingerprint
 from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import barycentric_map
 from acnn.errors import InputError
-from acnn.files import check_outputs, write_whole
+from acnn.files import check_outputs, write_atomic
 from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
@@ -163,7 +163,7 @@ def _write_map(out: Path, name: str, matched: IntArray, confidence: FloatArray, 
     """The files of a map: text from 0 and from 1, confidence, all arrays."""
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
-    write_whole(out / "map.npz", buffer.getvalue())
+    write_atomic(out / "map.npz", buffer.getvalue())
     rows = _rows_of_file(matched, shape, -1)
     _write_lines(out / f"{name}.txt", rows, "%d")
     _write_lines(out / f"{name}.vts", rows + 1, "%d")
@@ -197,4 +197,4 @@ def _numbered_as_file(vertices: IntArray, shape: Shape) -> IntArray:
 
 
 def _write_lines(path: Path, values: Any, form: str) -> None:
-    write_whole(path, "".join(form % value + "\n" for value in values).encode())
+    write_atomic(path, "".join(form % value + "\n" for value in values).encode())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from acnn.correspondence.map_files import FileMap, read_map
 from acnn.correspondence.transfer import landmarks_on_query, pull_back
 from acnn.errors import InputError
-from acnn.files import check_outputs, make_folder, write_whole
+from acnn.files import check_outputs, make_folder, write_atomic
 from acnn.input_files import parse_numbers, read_lines, read_npy
 from acnn.shapes.load import load
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
@@ -227,7 +227,7 @@ def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
         if pair.a.source is not None:
             found[there] = pair.a.source.to_file[found[there]]
     text = "".join(f"{name} {k}\n" if name else f"{k}\n" for name, k in zip(names, found.tolist(), strict=True))
-    write_whole(out, text.encode())
+    write_atomic(out, text.encode())
     return {"landmarks": found.tolist(), "lost": int((found < 0).sum())}
 
 
@@ -261,4 +261,4 @@ def _write_values(out: Path, values: NDArray[Any]) -> None:
     else:
         form = {"i": "%d", "f": "%.9g"}.get(values.dtype.kind, "%s")
         np.savetxt(buffer, values, fmt=form, encoding="utf-8")
-    write_whole(out, buffer.getvalue())
+    write_atomic(out, buffer.getvalue())

@@ -1,4 +1,4 @@
-"""A checked shape from arrays: what `load` does for files, for the arrays, tensors and meshes of other libraries."""
+"""Shapes from arrays, tensors and the meshes of other libraries, checked and repaired as `load` does for files."""
 
 from __future__ import annotations
 
@@ -26,85 +26,84 @@ def from_arrays(
     image: Any = None,
     repair: bool = True,
 ) -> Mesh | PointCloud:
-    """Make a mesh of vertices and faces, or a point cloud of vertices alone, checked and repaired as `load` does.
+    """Build a mesh from vertices and faces, or a point cloud from vertices alone, checked and repaired as by `load`.
 
     Arrays are NumPy arrays, lists or torch tensors, and are copied.
 
     Parameters
     ----------
-    vertices
-        (n, 3) coordinates; or a `trimesh.Trimesh` or `trimesh.PointCloud` alone, whose faces, colours and texture are
-        taken as well.
-    faces
-        (m, 3) vertices of each triangle from 0, or (m, k) of each polygon with k corners; None for a point cloud.
-    colors
-        (n, 3) or (n, 4) colours of the vertices, in 0..255 or 0..1.
-    normals
-        (n, 3) outward normals of a point cloud, of any length but 0.
-    uv
-        (n, 2) texture coordinates of the vertices, v upwards; (j, 2) with `uv_faces`.
-    uv_faces
-        Of the shape of `faces`: the row of `uv` for each corner, so that seams need no doubled vertices.
-    image
-        (height, width, 3 or 4) uint8, wrapped onto the mesh by `uv`.
-    repair
+    vertices : (n, 3) array, trimesh.Trimesh or trimesh.PointCloud
+        Coordinates; or an object of trimesh alone, whose faces, colours and texture are used as well.
+    faces : (m, k) int array or None
+        0-based vertices of each triangle (k = 3) or polygon with k corners; None for a point cloud.
+    colors : (n, 3) or (n, 4) array or None
+        Colours of the vertices, in 0..255 or 0..1.
+    normals : (n, 3) array or None
+        Outward normals of a point cloud, of any length but 0.
+    uv : (n, 2) array or None
+        Texture coordinates of the vertices, v upwards; (j, 2) with `uv_faces`.
+    uv_faces : (m, k) int array or None
+        Row of `uv` for each corner, so that seams need no duplicate vertices.
+    image : (height, width, 3 or 4) uint8 array or None
+        Texture image.
+    repair : bool
         False leaves vertices and faces as they are (polygons are still split into triangles) and lists in the findings
         what repair would do.
 
     Returns
     -------
     Mesh or PointCloud
-        Its `source` relates its vertices to the rows of `vertices` (`source.from_file`, `source.to_file`) and lists
-        every finding.
+        Its `source` maps its vertices to the rows of `vertices` and back (`source.to_file`, `source.from_file`), and
+        lists every finding.
 
     Raises
     ------
     TypeError
-        Where an argument is none of the above.
+        Where an argument is of another type.
     InputError
-        Where the arrays do not fit together, with what is wrong and where.
+        Where the arrays do not fit together or no shape can be built, with what is wrong and where.
 
     Examples
     --------
-    >>> shape = from_arrays([[0, 0, 0], [1, 0, 0], [0, 1, 0], [9, 9, 9]], [[0, 1, 2]])
-    >>> shape
+    >>> mesh = from_arrays([[0, 0, 0], [1, 0, 0], [0, 1, 0], [9, 9, 9]], [[0, 1, 2]])
+    >>> mesh
     Mesh(3 vertices, 1 faces)
-    >>> shape.source.from_file.tolist()
+    >>> mesh.source.from_file.tolist()
     [0, 1, 2, -1]
     """
     given = {"colors": colors, "normals": normals, "uv": uv, "uv_faces": uv_faces, "image": image}
     if _is_of("trimesh", vertices):
         extra = [name for name, value in (("faces", faces), *given.items()) if value is not None]
         if extra:
-            raise TypeError(f"from_arrays: a trimesh object is given alone, without {', '.join(extra)}")
-        vertices, faces, given = _parts_of_trimesh(vertices)
-    raw = RawShape(_table("vertices", vertices, (3,)), origin="array")
+            raise TypeError(f"from_arrays: pass a trimesh object alone, without {', '.join(extra)}")
+        vertices, faces, given = _trimesh_arrays(vertices)
+    raw = RawShape(_float64_table("vertices", vertices, (3,)), origin="array")
     n = len(raw.vertices)
     if faces is not None:
-        corners = _whole("faces", faces)
+        corners = _indices("faces", faces)
         raw.corners, raw.sizes = corners.reshape(-1), np.full(len(corners), corners.shape[1], np.int64)
         _texture(raw, corners.shape, given["uv"], given["uv_faces"], given["image"])
     elif unused := [name for name in ("uv", "uv_faces", "image") if given[name] is not None]:
         raise InputError(f"arrays: {', '.join(unused)} without faces: a point cloud has no texture.")
     if given["normals"] is not None:
         if faces is not None:
-            raise InputError("arrays: normals are for point clouds; those of a mesh follow from its faces.")
-        raw.normals = _table("normals", given["normals"], (3,), n)
+            raise InputError("arrays: normals are for point clouds; those of a mesh are computed from its faces.")
+        raw.normals = _float64_table("normals", given["normals"], (3,), n)
     if given["colors"] is not None:
-        raw.colors = colors_from(_real("colors", given["colors"], (3, 4), n))
+        raw.colors = colors_from(_real_table("colors", given["colors"], (3, 4), n))
     try:
-        from acnn.shapes.check import checked_shape
+        from acnn.shapes.check import build_shape
 
-        return checked_shape(raw, "", None, repair)
+        return build_shape(raw, "", None, repair)
     except FormatError as error:
         raise InputError(f"arrays: {str(error).rstrip('.')}.") from error
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
-    """A copy of what can be taken for an array."""
+    """A copy as an array, whatever its shape and type of numbers."""
     if _is_of("torch", value):
         tensor = value.detach().cpu()
-        # NumPy does not know all of torch's types of fractions.
+        # NumPy lacks some floating-point types of torch.
         return (tensor.double() if tensor.is_floating_point() else tensor).numpy().copy()
     if not isinstance(value, np.ndarray | list | tuple):
         given = "a shape already" if isinstance(value, Mesh | PointCloud) else type(value).__name__
@@ -118,8 +117,8 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         raise InputError(f"arrays: the rows of {name} are not all of the same length.") from error
 
 
-def _real(name: str, value: Any, widths: tuple[int, ...], rows: int | None = None) -> NDArray[Any]:
-    """(rows, one of the widths) real numbers."""
+def _real_table(name: str, value: Any, widths: tuple[int, ...], rows: int | None = None) -> NDArray[Any]:
+    """A copy as (rows, one of the widths) real numbers."""
     array = _array(name, value)
     if array.ndim != 2 or array.shape[1] not in widths or (rows is not None and len(array) != rows):
         needed = " or ".join(f"({'n' if rows is None else rows}, {width})" for width in widths)
@@ -130,12 +129,12 @@ def _real(name: str, value: Any, widths: tuple[int, ...], rows: int | None = Non
     return array
 
 
-def _table(name: str, value: Any, widths: tuple[int, ...], rows: int | None = None) -> NDArray[np.float64]:
-    return np.ascontiguousarray(_real(name, value, widths, rows), np.float64)
+def _float64_table(name: str, value: Any, widths: tuple[int, ...], rows: int | None = None) -> NDArray[np.float64]:
+    return np.ascontiguousarray(_real_table(name, value, widths, rows), np.float64)
 
 
-def _whole(name: str, value: Any, shape: tuple[int, ...] | None = None) -> NDArray[np.int64]:
-    """(m, k) whole numbers with k from 3, or of a given shape."""
+def _indices(name: str, value: Any, shape: tuple[int, ...] | None = None) -> NDArray[np.int64]:
+    """(m, k) integers with k at least 3, or of a given shape."""
     array = _array(name, value)
     if shape is not None and array.shape != shape:
         raise InputError(f"arrays: the shape of {name} is {array.shape}, but {shape} is needed, that of faces.")
@@ -144,21 +143,21 @@ def _whole(name: str, value: Any, shape: tuple[int, ...] | None = None) -> NDArr
     if array.ndim != 2 or array.shape[1] < 3:
         raise InputError(f"arrays: the shape of {name} is {array.shape}, but (m, 3) is needed.")
     if array.dtype.kind not in "iu":
-        raise InputError(f"arrays: {name} must hold whole numbers, not {array.dtype}.")
+        raise InputError(f"arrays: {name} must hold integers, not {array.dtype}.")
     largest = np.iinfo(np.int64).max
     return np.minimum(array, largest if array.dtype == np.uint64 else array).astype(np.int64)
 
 
 def _texture(raw: RawShape, shape: tuple[int, ...], uv: Any, uv_faces: Any, image: Any) -> None:
-    """Set texture coordinates and image of a mesh whose faces have a shape."""
+    """Set the texture coordinates and the image of a mesh with faces of the given shape."""
     if uv is None:
         if uv_faces is not None or image is not None:
             raise InputError("arrays: uv_faces and image need texture coordinates: give uv.")
         return
     if uv_faces is None:
-        raw.uv, raw.uv_corners = _table("uv", uv, (2,), len(raw.vertices)), raw.corners
+        raw.uv, raw.uv_corners = _float64_table("uv", uv, (2,), len(raw.vertices)), raw.corners
     else:
-        raw.uv, raw.uv_corners = _table("uv", uv, (2,)), _whole("uv_faces", uv_faces, shape).reshape(-1)
+        raw.uv, raw.uv_corners = _float64_table("uv", uv, (2,)), _indices("uv_faces", uv_faces, shape).reshape(-1)
         outside = np.flatnonzero((raw.uv_corners < 0) | (raw.uv_corners >= len(raw.uv)))
         if len(outside):
             face = int(outside[0]) // shape[1]
@@ -176,7 +175,7 @@ def _texture(raw: RawShape, shape: tuple[int, ...], uv: Any, uv_faces: Any, imag
 
 
 def _is_of(library: str, value: Any) -> bool:
-    """Whether a value is a tensor of torch, or a mesh or cloud of trimesh; a library not in use is not loaded."""
+    """Whether a value is a torch tensor, or a mesh or cloud of trimesh; a library not in use is not imported."""
     module = sys.modules.get(library)
     if module is None:
         return False
@@ -184,20 +183,20 @@ def _is_of(library: str, value: Any) -> bool:
     return isinstance(value, kinds)
 
 
-def _parts_of_trimesh(shape: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """Vertices, faces, and what else a mesh or cloud of trimesh holds."""
-    parts: dict[str, Any] = dict.fromkeys(("colors", "normals", "uv", "uv_faces", "image"))
+def _trimesh_arrays(shape: Any) -> tuple[Any, Any, dict[str, Any]]:
+    """Vertices, faces and attributes of a mesh or cloud of trimesh."""
+    attributes: dict[str, Any] = dict.fromkeys(("colors", "normals", "uv", "uv_faces", "image"))
     vertices = np.asarray(shape.vertices)
     if not hasattr(shape, "faces"):
         colors = np.asarray(shape.colors)
-        parts["colors"] = colors if len(colors) == len(vertices) > 0 else None
-        return vertices, None, parts
+        attributes["colors"] = colors if len(colors) == len(vertices) > 0 else None
+        return vertices, None, attributes
     visual = shape.visual
     if visual.kind == "vertex":
-        parts["colors"] = np.asarray(visual.vertex_colors)
+        attributes["colors"] = np.asarray(visual.vertex_colors)
     elif visual.kind == "texture" and visual.uv is not None:
-        parts["uv"] = np.asarray(visual.uv)
+        attributes["uv"] = np.asarray(visual.uv)
         image = getattr(visual.material, "image", None) or getattr(visual.material, "baseColorTexture", None)
         if image is not None:
-            parts["image"] = np.asarray(image.convert("RGBA" if "A" in image.getbands() else "RGB"))
-    return vertices, np.asarray(shape.faces), parts
+            attributes["image"] = np.asarray(image.convert("RGBA" if "A" in image.getbands() else "RGB"))
+    return vertices, np.asarray(shape.faces), attributes

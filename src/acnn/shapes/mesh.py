@@ -1,4 +1,4 @@
-"""The two kinds of shape: a triangle mesh and a point cloud, as frozen records of arrays."""
+"""Shapes as frozen records of arrays: meshes, point clouds, their textures and sources, and points on a surface."""
 
 from __future__ import annotations
 
@@ -11,21 +11,147 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from acnn.errors import InputError
+from acnn.shapes.topology import mesh_edges
 from acnn.types import FloatArray, IntArray
+
+TIE = 1e-6
+"""Distances that differ by less than this fraction are equal, so that labels do not depend on rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """A triangle mesh.
+
+    Attributes
+    ----------
+    vertices : (n, 3) float64 array
+        Coordinates, in any unit.
+    faces : (m, 3) int32 array
+        Vertices of each triangle, counter-clockwise seen from outside.
+    colors : (n, 4) uint8 array or None
+        RGBA colours of the vertices.
+    texture : Texture or None
+        Texture coordinates and image.
+    source : Source or None
+        Set by `load` and `from_arrays`, which also repair a mesh and orient it outwards.
+
+    Raises
+    ------
+    TypeError
+        Where these are not arrays.
+    InputError
+        Where their shapes do not fit together, a face uses a vertex that does not exist, or a vertex of a face is not
+        finite.
+
+    Examples
+    --------
+    >>> vertices = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]])
+    >>> Mesh(vertices, np.array([[0, 1, 2]]))
+    Mesh(3 vertices, 1 faces)
+    >>> Mesh(vertices, np.array([[0, 1, 3]]))
+    Traceback (most recent call last):
+    acnn.errors.InputError: Mesh: face 0 uses vertex 3, but there are 3 vertices.
+    """
+
+    vertices: FloatArray
+    faces: IntArray
+    colors: NDArray[np.uint8] | None = None
+    texture: Texture | None = None
+    source: Source | None = None
+
+    def __post_init__(self) -> None:
+        n = _check_rows("Mesh", "vertices", self.vertices, 3, "fiu")
+        _check_rows("Mesh", "faces", self.faces, 3, "iu")
+        if self.colors is not None:
+            _check_rows("Mesh", "colors", self.colors, 4, "u", n)
+        if len(self.faces) and (self.faces.min() < 0 or self.faces.max() >= n):
+            face, corner = np.argwhere((self.faces < 0) | (self.faces >= n))[0]
+            raise InputError(f"Mesh: face {face} uses vertex {self.faces[face, corner]}, but there are {n} vertices.")
+        if not np.isfinite(self.vertices).all():
+            used = np.unique(self.faces)
+            invalid = used[~np.isfinite(self.vertices[used]).all(axis=1)]
+            if len(invalid):  # vertices without a face may be anything until repair removes them
+                raise InputError(
+                    f"Mesh: vertex {invalid[0]} is {self.vertices[invalid[0]]}; {len(invalid)} are not finite."
+                )
+
+    def __repr__(self) -> str:
+        return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
+
+
+@dataclass(frozen=True, eq=False)
+class PointCloud:
+    """Points sampled from a surface, without connectivity.
+
+    Attributes
+    ----------
+    vertices : (n, 3) float64 array
+        Coordinates, in any unit.
+    normals : (n, 3) float64 array or None
+        Unit vectors pointing outwards.
+    colors : (n, 4) uint8 array or None
+        RGBA colours of the points.
+    source : Source or None
+        Set by `load` and `from_arrays`.
+
+    Raises
+    ------
+    TypeError
+        Where these are not arrays.
+    InputError
+        Where they do not fit together or are not finite.
+
+    Examples
+    --------
+    >>> PointCloud(np.zeros((4, 3)))
+    PointCloud(4 points)
+    """
+
+    vertices: FloatArray
+    normals: FloatArray | None = None
+    colors: NDArray[np.uint8] | None = None
+    source: Source | None = None
+
+    def __post_init__(self) -> None:
+        n = _check_rows("PointCloud", "vertices", self.vertices, 3, "fiu")
+        if self.colors is not None:
+            _check_rows("PointCloud", "colors", self.colors, 4, "u", n)
+        if self.normals is not None:
+            _check_rows("PointCloud", "normals", self.normals, 3, "f", n)
+        for name, array in (("point", self.vertices), ("normal", self.normals)):
+            if array is not None and not np.isfinite(array).all():
+                invalid = np.flatnonzero(~np.isfinite(array).all(axis=1))
+                raise InputError(
+                    f"PointCloud: {name} {invalid[0]} is {array[invalid[0]]}; {len(invalid)} are not finite."
+                )
+
+    def __repr__(self) -> str:
+        return f"PointCloud({len(self.vertices)} points)"
+
+
+Shape: TypeAlias = Mesh | PointCloud
 
 
 @dataclass(frozen=True, eq=False)
 class Texture:
-    """A picture wrapped onto a mesh.
+    """Texture coordinates of a mesh, and the image that they refer to.
 
     Attributes
     ----------
-    uv : (k, 2) array
+    uv : (k, 2) float64 array
         Texture coordinates, v upwards.
-    uv_faces : (m, 3) array
-        For each corner of each face its row in `uv`; seams need no doubled vertices.
+    uv_faces : (m, 3) int32 array
+        Row of `uv` for each corner of each face, so that seams need no duplicate vertices.
     image : (height, width, 3 or 4) uint8 array or None
-        Or None where only coordinates are known.
+        RGB or RGBA, top row first; None where only coordinates are known.
+
+    Examples
+    --------
+    >>> red = np.full((2, 2, 3), [255, 0, 0], np.uint8)
+    >>> texture = Texture(np.array([[0.0, 0], [1, 0], [0, 1]]), np.array([[0, 1, 2]]), red)
+    >>> mesh = Mesh(np.eye(3), np.array([[0, 1, 2]]), texture=texture)
+    >>> mesh.texture.uv[mesh.texture.uv_faces].shape
+    (1, 3, 2)
     """
 
     uv: FloatArray
@@ -35,18 +161,18 @@ class Texture:
 
 @dataclass(frozen=True, eq=False)
 class Finding:
-    """One thing noticed while reading a shape.
+    """One observation made while a shape was read: a defect, or something that a user should know.
 
     Attributes
     ----------
     kind : str
-        A fixed word, e.g. `duplicate-faces`.
+        One of a fixed set of names, e.g. `duplicate-faces`.
     count : int
-        How many vertices, edges or faces are concerned.
+        Number of vertices, edges or faces concerned.
     text : str
-        What, where and what was done about it, for people.
+        What, where, and what was done about it, for humans.
     repaired : bool
-        True where the shape in memory no longer has it.
+        Whether the shape in memory is free of it.
     """
 
     kind: str
@@ -57,18 +183,18 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Where a shape came from, and how its vertices relate to those in the file, or in the arrays.
+    """Origin of a shape, and the correspondence of its vertices with those of the file or the arrays.
 
     Attributes
     ----------
     path : str
-        The file; empty where the shape was made from arrays.
-    from_file : (vertices in the file,) array
-        The vertex here that stands for each vertex there, -1 where it was dropped.
-    to_file : (n,) array
-        The vertex in the file that each vertex here came from.
+        The file; empty for a shape made from arrays.
+    from_file : (vertices in the file,) int32 array
+        The vertex of the shape for each vertex of the file, -1 where it was removed.
+    to_file : (n,) int32 array
+        The vertex of the file for each vertex of the shape.
     findings : tuple[Finding, ...]
-        Everything that was noticed, repaired or not.
+        All findings, repaired or not.
     """
 
     path: str
@@ -82,20 +208,26 @@ class Source:
         return Path(self.path).name if self.path else "arrays"
 
 
-_TIE = 1e-6
-"""Distances that differ by less than this fraction are equal, so that labels do not depend on rounding."""
-
-
 @dataclass(frozen=True, eq=False)
 class BarycentricPoints:
     """Points on the triangles of a mesh, in barycentric coordinates.
 
-    Parameters
+    Attributes
     ----------
-    faces : (n,) int array
+    faces : (n,) int32 array
         Face that contains each point; -1 where it is unknown.
-    weights : (n, 3) float array
+    weights : (n, 3) float64 array
         Barycentric coordinates with respect to the corners of that face: at least 0, rows sum to 1.
+
+    Examples
+    --------
+    >>> faces = np.array([[0, 1, 2], [0, 2, 3]])
+    >>> points = BarycentricPoints.at_vertices(faces, [3, 1, -1])
+    >>> points.faces.tolist()
+    [1, 0, -1]
+    >>> heights = np.array([0.0, 1, 2, 3])
+    >>> points[:2].interpolate(heights[faces]).tolist()
+    [3.0, 1.0]
     """
 
     faces: IntArray
@@ -103,19 +235,24 @@ class BarycentricPoints:
 
     @classmethod
     def at_vertices(cls, mesh_faces: IntArray, vertices: ArrayLike) -> BarycentricPoints:
-        """Vertices of a mesh as points of one of their faces.
+        """Vertices of a mesh as points on one of their faces.
 
         Parameters
         ----------
         mesh_faces : (m, 3) int array
             Faces of the mesh.
         vertices : (n,) int array
-            Vertices; -1 stays unknown. Every other one must belong to a face.
+            Vertices, each with a face; -1 stays unknown.
+
+        Returns
+        -------
+        BarycentricPoints
+            On the first face of each vertex.
         """
-        flat, wanted = np.asarray(mesh_faces).ravel(), np.asarray(vertices)
-        corner = np.zeros(int(flat.max()) + 1, np.int64)
-        corner[flat[::-1]] = np.arange(len(flat))[::-1]  # the first face of each vertex
-        at = np.where(wanted >= 0, corner[wanted], -3)
+        corners, vertices = np.asarray(mesh_faces).ravel(), np.asarray(vertices)
+        first = np.zeros(int(corners.max()) + 1, np.int64)
+        first[corners[::-1]] = np.arange(len(corners))[::-1]
+        at = np.where(vertices >= 0, first[vertices], -3)
         return cls((at // 3).astype(np.int32), np.eye(3)[at % 3] * (at >= 0)[:, None])
 
     def __len__(self) -> int:
@@ -129,23 +266,23 @@ class BarycentricPoints:
         return np.einsum("nk,nk...->n...", self.weights, np.asarray(corner_values)[self.faces])
 
     def largest_corner(self, mesh_faces: IntArray) -> IntArray:
-        """(n,) the corner of largest weight of each point's face; no point may be unknown."""
+        """(n,) int32 corner of largest weight of each point's face; no point may be unknown."""
         return np.asarray(mesh_faces)[self.faces, self.weights.argmax(axis=1)].astype(np.int32)
 
     def nearest_vertex(self, vertices: FloatArray, faces: IntArray) -> IntArray:
-        """Find the vertex of the reference that is nearest to each point.
+        """Find the vertex of the mesh that is nearest to each point.
 
         It is the label of a vertex in training, and the match that counts as exact in evaluation. Candidates are the
-        corners of the point's face and all vertices joined to them: the corner of largest weight is not always the
-        nearest, and a vertex that is near in space may belong to another fold of the surface. Of several at the same
-        distance it is that of the lowest number.
+        corners of the point's face and their neighbours: the corner of largest weight is not always the nearest, and a
+        vertex that is near in space may belong to another fold of the surface. Of several at the same distance it is
+        the one of lowest index.
 
         Parameters
         ----------
         vertices : (m, 3) array
-            Of the reference, in any unit.
+            Of the mesh, in any unit.
         faces : (k, 3) array
-            Of the reference.
+            Of the mesh.
 
         Returns
         -------
@@ -154,125 +291,29 @@ class BarycentricPoints:
         """
         from scipy.sparse import csr_array, eye_array
 
+        labels = np.full(len(self.faces), -1, np.int32)
         known = np.flatnonzero(self.faces >= 0)
         if not len(known):
-            return np.full(len(self.faces), -1, np.int32)
+            return labels
         m, corners = len(vertices), np.asarray(faces)[self.faces[known]]
         points = np.einsum("nk,nkd->nd", self.weights[known], vertices[corners])
-        edges = np.asarray(faces)[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).T
-        joined = csr_array((np.ones(edges.shape[1]), edges), shape=(m, m))
+        edges = mesh_edges(np.asarray(faces)).vertices
+        adjacency = csr_array((np.ones(len(edges)), edges.T), shape=(m, m))
         rows = np.repeat(np.arange(len(known)), 3)
         at_corners = csr_array((np.ones(corners.size), (rows, corners.ravel())), shape=(len(known), m))
-        candidates = (at_corners @ (joined + joined.T + eye_array(m))).tocsr()  # row i: those of point i
+        candidates = (at_corners @ (adjacency + adjacency.T + eye_array(m))).tocsr()  # row i: those of point i
         start, rows = candidates.indptr[:-1], np.repeat(np.arange(len(known)), np.diff(candidates.indptr))
-        apart = np.linalg.norm(vertices[candidates.indices] - points[rows], axis=1)
-        least = np.minimum.reduceat(apart, start)
-        tied = apart <= (1 + _TIE) * least[rows]
-        nearest = np.minimum.reduceat(np.where(tied, candidates.indices, m), start)
-        labels = np.full(len(self.faces), -1, np.int32)
-        labels[known] = nearest
+        distances = np.linalg.norm(vertices[candidates.indices] - points[rows], axis=1)
+        tied = distances <= (1 + TIE) * np.minimum.reduceat(distances, start)[rows]
+        labels[known] = np.minimum.reduceat(np.where(tied, candidates.indices, m), start)
         return labels
 
 
-@dataclass(frozen=True, eq=False)
-class Mesh:
-    """A triangle mesh.
-
-    Attributes
-    ----------
-    vertices : (n, 3) float64 array
-    faces : (m, 3) int32 array
-        Counter-clockwise seen from outside.
-    colors : (n, 4) uint8 array or None
-        RGBA, or None.
-    texture : Texture or None
-        Or None.
-    source : Source or None
-        Set by `load` and `from_arrays`, which also repair a mesh and turn its outside out.
-
-    Raises
-    ------
-    TypeError
-        Where these are not arrays.
-    InputError
-        Where their shapes do not fit together, a face uses a vertex that is not there, or a vertex of a face is not
-        finite.
-    """
-
-    vertices: FloatArray
-    faces: IntArray
-    colors: NDArray[np.uint8] | None = None
-    texture: Texture | None = None
-    source: Source | None = None
-
-    def __post_init__(self) -> None:
-        n = _rows("Mesh", "vertices", self.vertices, 3, "fiu")
-        _rows("Mesh", "faces", self.faces, 3, "iu")
-        if self.colors is not None:
-            _rows("Mesh", "colors", self.colors, 4, "u", n)
-        if len(self.faces) and (self.faces.min() < 0 or self.faces.max() >= n):
-            face, corner = np.argwhere((self.faces < 0) | (self.faces >= n))[0]
-            raise InputError(f"Mesh: face {face} uses vertex {self.faces[face, corner]}, but there are {n} vertices.")
-        if not np.isfinite(self.vertices).all():
-            used = np.unique(self.faces)
-            bad = used[~np.isfinite(self.vertices[used]).all(axis=1)]
-            if len(bad):  # vertices without a face may be anywhere until repair leaves them out
-                raise InputError(f"Mesh: vertex {bad[0]} is {self.vertices[bad[0]]}; {len(bad)} are not finite.")
-
-    def __repr__(self) -> str:
-        return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
-
-
-@dataclass(frozen=True, eq=False)
-class PointCloud:
-    """Points sampled from a surface, without connectivity.
-
-    Attributes
-    ----------
-    vertices : (n, 3) float64 array
-    normals : (n, 3) array or None
-        Unit vectors pointing outwards, or None.
-    colors : (n, 4) uint8 array or None
-        RGBA, or None.
-    source : Source or None
-        Set by `load` and `from_arrays`.
-
-    Raises
-    ------
-    TypeError
-        Where these are not arrays.
-    InputError
-        Where they do not fit together or are not finite.
-    """
-
-    vertices: FloatArray
-    normals: FloatArray | None = None
-    colors: NDArray[np.uint8] | None = None
-    source: Source | None = None
-
-    def __post_init__(self) -> None:
-        n = _rows("PointCloud", "vertices", self.vertices, 3, "fiu")
-        if self.colors is not None:
-            _rows("PointCloud", "colors", self.colors, 4, "u", n)
-        if self.normals is not None:
-            _rows("PointCloud", "normals", self.normals, 3, "f", n)
-        for name, array in (("point", self.vertices), ("normal", self.normals)):
-            if array is not None and not np.isfinite(array).all():
-                bad = np.flatnonzero(~np.isfinite(array).all(axis=1))
-                raise InputError(f"PointCloud: {name} {bad[0]} is {array[bad[0]]}; {len(bad)} are not finite.")
-
-    def __repr__(self) -> str:
-        return f"PointCloud({len(self.vertices)} points)"
-
-
-Shape: TypeAlias = Mesh | PointCloud
-
-
 def content_hash(shape: Shape) -> str:
-    """Hash of a shape's points, by which it is recognised under another name.
+    """Hash of a shape's points, which identifies it under another name.
 
-    The order of vertices, faces, colours and everything else do not matter, nor does a file of single precision in
-    between. A shape that was moved, scaled or remeshed is another one.
+    It does not depend on the order of vertices, on faces or colours, or on rounding to single precision in a file. A
+    shape that was moved, scaled or remeshed has another hash.
 
     Parameters
     ----------
@@ -283,13 +324,13 @@ def content_hash(shape: Shape) -> str:
     str
         32 hexadecimal digits.
     """
-    points = np.asarray(shape.vertices, np.float32) + np.float32(0)  # so that -0 is 0
+    points = np.asarray(shape.vertices, np.float32) + np.float32(0)  # -0 becomes 0
     ordered = np.ascontiguousarray(points[np.lexsort(points.T)])
     return blake2b(ordered.tobytes(), digest_size=16).hexdigest()
 
 
-def _rows(where: str, name: str, array: Any, width: int, kinds: str, rows: int | None = None) -> int:
-    """The number of rows of an array (rows, width) of numbers; raises where it is anything else."""
+def _check_rows(where: str, name: str, array: Any, width: int, kinds: str, rows: int | None = None) -> int:
+    """Number of rows of an array, which must be (rows, width) and of one of the `kinds` of dtype."""
     if not isinstance(array, np.ndarray):
         raise TypeError(
             f"{where}: {name} must be a NumPy array, not {type(array).__name__}; acnn.from_arrays takes lists, tensors "
@@ -300,6 +341,6 @@ def _rows(where: str, name: str, array: Any, width: int, kinds: str, rows: int |
             f"{where}: {name} has shape {array.shape}, but ({'n' if rows is None else rows}, {width}) is needed."
         )
     if array.dtype.kind not in kinds:
-        needed = {"fiu": "real numbers", "f": "real numbers", "iu": "whole numbers", "u": "uint8"}[kinds]
+        needed = {"fiu": "real numbers", "f": "real numbers", "iu": "integers", "u": "uint8"}[kinds]
         raise InputError(f"{where}: {name} holds {array.dtype}, but {needed} are needed.")
     return len(array)

@@ -1,4 +1,4 @@
-"""Writing a shape to a file, whole or not at all."""
+"""Writing shapes to files, completely or not at all."""
 
 from __future__ import annotations
 
@@ -9,67 +9,87 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import write_atomic
 from acnn.shapes.formats.raw import encode_png
 from acnn.shapes.load import NAMES, format_by_name
 from acnn.shapes.mesh import Mesh, PointCloud
 
 MESH_FORMATS = ("ply", "off", "obj", "stl", "gltf")
 CLOUD_FORMATS = ("ply", "xyz", "npy")
-HOLDS = {
-    "ply": ("colours", "texture", "picture", "normals"),
+SUPPORTED = {
+    "ply": ("colours", "texture", "image", "normals"),
     "off": ("colours",),
-    "obj": ("colours", "texture", "picture"),
+    "obj": ("colours", "texture", "image"),
     "stl": (),
-    "gltf": ("colours", "texture", "picture"),
+    "gltf": ("colours", "texture", "image"),
     "xyz": ("normals", "colours"),
     "npy": ("normals",),
 }
+"""What each format can store besides points and faces."""
 
 
 @check_arguments
 def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Write a shape in the format its name asks for.
+    """Write a shape in the format given by the file's suffix.
 
-    PLY is written binary with float64 coordinates; OFF, OBJ and XYZ with all digits; STL and GLB hold float32. A
-    picture goes into GLB itself; beside PLY and OBJ it becomes NAME.png, and OBJ also gets NAME.mtl. No file beside the
+    PLY is binary with float64 coordinates; OFF, OBJ and XYZ have all digits; STL and GLB have float32. The texture
+    image is embedded in GLB; beside PLY and OBJ it becomes NAME.png, and OBJ also gets NAME.mtl. No file beside the
     shape is ever overwritten: where another file has that name, it becomes NAME-1.png and so on.
 
     Parameters
     ----------
     shape : Mesh or PointCloud
         A Mesh (PLY, OFF, OBJ, STL, GLB) or a PointCloud (PLY, XYZ, NPY).
-    path : path
-        The file to write.
+    path : str or path
+        The file to write, in an existing folder.
 
     Returns
     -------
     tuple[str, ...]
-        What the format cannot hold and was therefore left out, e.g. ('texture',).
+        What the format cannot store and was therefore omitted, e.g. ('texture',).
 
     Raises
     ------
     InputError
         Where the format does not fit the shape or the file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> mesh = Mesh(np.eye(3), np.array([[0, 1, 2]]), colors=np.full((3, 4), 255, np.uint8))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(mesh, Path(folder) / "triangle.stl")
+    ('colours',)
     """
     path = Path(path)
     form = format_to_write(shape, path)
     if not path.parent.is_dir():
-        raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first.")
+        raise InputError(f"{path}: the folder {path.parent} does not exist. Create it first.")
     if not np.isfinite(shape.vertices).all():
-        raise InputError(f"{path.name}: not written, for some coordinates are not finite. Load the shape with repair.")
-    for beside, data in _files(shape, path, form):
-        write_whole(beside, data)
-    return tuple(thing for thing in _has(shape) if thing not in HOLDS[form])
+        raise InputError(
+            f"{path.name}: not written, since some coordinates are not finite. Load the shape with repair."
+        )
+    for file, data in _files(shape, path, form):
+        write_atomic(file, data)
+    return tuple(name for name in _attributes(shape) if name not in SUPPORTED[form])
 
 
 def format_to_write(shape: Mesh | PointCloud, path: Path, needed: str | None = None) -> str:
-    """The format that a file's name asks for.
+    """The format given by a file's suffix.
 
     Parameters
     ----------
+    shape : Mesh or PointCloud
+        The shape to write.
+    path : Path
+        The file to write.
     needed : str or None
-        What the format must be able to hold: `colours`, `texture` or `normals`; None is the bare shape.
+        What the format must be able to store: `colours`, `texture` or `normals`; None is the bare shape.
+
+    Returns
+    -------
+    str
+        A key of `SUPPORTED`.
 
     Raises
     ------
@@ -80,19 +100,19 @@ def format_to_write(shape: Mesh | PointCloud, path: Path, needed: str | None = N
     formats = MESH_FORMATS if isinstance(shape, Mesh) else CLOUD_FORMATS
     if form is None or form not in formats or path.suffix.lower() == ".gltf":
         what = "mesh" if isinstance(shape, Mesh) else "point cloud"
-        raise InputError(f"{path.name}: a {what} cannot be written as '{path.suffix}'. Use one of {_listed(formats)}.")
-    if needed is not None and needed not in HOLDS[form]:
-        able = tuple(f for f in formats if needed in HOLDS[f])
-        raise InputError(f"{path.name}: {NAMES[form]} cannot hold {needed}. Use one of {_listed(able)}.")
+        raise InputError(f"{path.name}: a {what} cannot be written as '{path.suffix}'. Use one of {_names(formats)}.")
+    if needed is not None and needed not in SUPPORTED[form]:
+        able = tuple(other for other in formats if needed in SUPPORTED[other])
+        raise InputError(f"{path.name}: {NAMES[form]} cannot store {needed}. Use one of {_names(able)}.")
     return form
 
 
-def _listed(formats: tuple[str, ...]) -> str:
+def _names(formats: tuple[str, ...]) -> str:
     return ", ".join("GLB" if form == "gltf" else NAMES[form] for form in formats)
 
 
 def _files(shape: Mesh | PointCloud, path: Path, form: str) -> list[tuple[Path, bytes]]:
-    """Every file to write, the shape itself last, so that it never names a picture that is not there."""
+    """All files to write with their contents, the shape itself last, so that it never names a missing image."""
     texture = shape.texture if isinstance(shape, Mesh) else None
     image = None if texture is None else texture.image
     beside: list[tuple[Path, bytes]] = []
@@ -126,26 +146,26 @@ def _files(shape: Mesh | PointCloud, path: Path, form: str) -> list[tuple[Path, 
 
 
 def _side_file(path: Path, data: bytes) -> tuple[Path, bytes]:
-    """The first of NAME, NAME-1, NAME-2, ... that is free or a file with just that content, and the content."""
+    """The first of NAME, NAME-1, NAME-2, ... that is free or already has this content, and the content."""
     candidate, number = path, 0
-    while os.path.lexists(candidate) and not _holds(candidate, data):
+    while os.path.lexists(candidate) and not _has_content(candidate, data):
         number += 1
         candidate = path.with_name(f"{path.stem}-{number}{path.suffix}")
     return candidate, data
 
 
-def _holds(path: Path, data: bytes) -> bool:
+def _has_content(path: Path, data: bytes) -> bool:
     try:
         return path.stat().st_size == len(data) and path.read_bytes() == data
     except OSError:
         return False
 
 
-def _has(shape: Mesh | PointCloud) -> list[str]:
-    """What the shape carries besides its points and faces."""
+def _attributes(shape: Mesh | PointCloud) -> list[str]:
+    """What the shape has besides its points and faces."""
     if isinstance(shape, PointCloud):
-        carried: dict[str, object] = {"normals": shape.normals, "colours": shape.colors}
+        attributes: dict[str, object] = {"normals": shape.normals, "colours": shape.colors}
     else:
-        picture = None if shape.texture is None else shape.texture.image
-        carried = {"colours": shape.colors, "texture": shape.texture, "picture": picture}
-    return [name for name, value in carried.items() if value is not None]
+        image = None if shape.texture is None else shape.texture.image
+        attributes = {"colours": shape.colors, "texture": shape.texture, "image": image}
+    return [name for name, value in attributes.items() if value is not None]

@@ -1,8 +1,14 @@
-"""Topology of a mesh: edges and their faces, components, fans around vertices, boundary loops, orientation."""
+"""Topology of triangle meshes: edges and their faces, components, vertex fans, boundary loops, orientation.
+
+Functions that take `first` and `second` see the surface as glued along these pairs of half-edges, and nowhere else:
+(p,) int arrays, as `Edges.pairs` returns them. A fan is a maximal set of faces around one vertex that are glued to each
+other; a vertex of a manifold has exactly one.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,51 +18,82 @@ from acnn.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Edges:
-    """The half-edges of a mesh, grouped by the edge they lie on.
+    """The edges of a triangle mesh, sorted by their vertices, with the half-edges and faces at each.
 
     Half-edge 3 f + i runs from corner i of face f to corner (i + 1) mod 3.
 
     Attributes
     ----------
-    order : (3 m,) array
-        Half-edges sorted by edge.
-    starts : (edges,) array
-        Where each edge begins in `order`.
-    counts : (edges,) array
-        How many faces meet at each edge.
-    ends : (edges, 2) array
-        Vertices of each edge, the smaller first.
+    corners : (3 m,) int64 array
+        The vertex where each half-edge begins.
+    order : (3 m,) int64 array
+        Half-edges, sorted by edge.
+    starts : (e,) int64 array
+        Index in `order` of the first half-edge of each edge.
+    counts : (e,) int64 array
+        Number of faces at each edge.
     """
 
+    corners: IntArray
     order: IntArray
     starts: IntArray
     counts: IntArray
-    ends: IntArray
+
+    @cached_property
+    def vertices(self) -> IntArray:
+        """(e, 2) int32 vertices, in the direction of the edge's first face, which lies to the left."""
+        first = self.order[self.starts]
+        return np.column_stack([self.corners[first], self.corners[next_corner(first)]]).astype(np.int32)
+
+    @cached_property
+    def faces(self) -> IntArray:
+        """(e, 2) int32 faces at each edge, the second -1 at a boundary; the first two where there are more."""
+        return self._at_first_two(np.arange(len(self.corners)) // 3)
+
+    @cached_property
+    def opposite(self) -> IntArray:
+        """(e, 2) int32 vertex opposite the edge in each of its `faces`; -1 where there is no face."""
+        return self._at_first_two(self.corners.reshape(-1, 3)[:, [2, 0, 1]].reshape(-1))
 
     def pairs(self) -> tuple[IntArray, IntArray]:
-        """Both half-edges of every edge where exactly two faces meet."""
-        chosen = self.starts[self.counts == 2]
-        return self.order[chosen], self.order[chosen + 1]
+        """Both half-edges of every edge with exactly two faces."""
+        paired = self.starts[self.counts == 2]
+        return self.order[paired], self.order[paired + 1]
 
     def boundary(self) -> IntArray:
         """The half-edges of edges with a single face."""
         return self.order[self.starts[self.counts == 1]]
 
+    def _at_first_two(self, values: IntArray) -> IntArray:
+        """Values (3 m,) of half-edges at the first two half-edges of each edge, -1 where there is only one."""
+        table = np.full((len(self.starts), 2), -1, np.int32)
+        table[:, 0] = values[self.order[self.starts]]
+        several = self.counts > 1
+        table[several, 1] = values[self.order[self.starts[several] + 1]]
+        return table
 
-def mesh_edges(faces: NDArray[np.integer], n: int) -> Edges:
-    """Group the half-edges of (m, 3) faces over n vertices by edge."""
-    flat = faces.astype(np.int64, copy=False).reshape(-1)
-    to = flat.reshape(-1, 3)[:, [1, 2, 0]].reshape(-1)
-    low, high = np.minimum(flat, to), np.maximum(flat, to)
-    key = low * n + high
+
+def mesh_edges(faces: NDArray[np.integer]) -> Edges:
+    """Build the edge table of a mesh.
+
+    Parameters
+    ----------
+    faces : (m, 3) int array
+
+    Returns
+    -------
+    Edges
+        In the order of the smaller, then the larger vertex of each edge.
+    """
+    corners = faces.astype(np.int64, copy=False).reshape(-1)
+    ends = corners.reshape(-1, 3)[:, [1, 2, 0]].reshape(-1)
+    key = np.minimum(corners, ends) * (int(corners.max(initial=0)) + 1) + np.maximum(corners, ends)
     order = np.argsort(key, kind="stable")
     key = key[order]
-    fresh = np.ones(len(key), bool)
-    fresh[1:] = key[1:] != key[:-1]
-    starts = np.flatnonzero(fresh)
-    counts = np.diff(np.append(starts, len(key)))
-    ends = np.column_stack([key[starts] // max(n, 1), key[starts] % max(n, 1)])
-    return Edges(order, starts, counts, ends)
+    is_first = np.ones(len(key), bool)
+    is_first[1:] = key[1:] != key[:-1]
+    starts = np.flatnonzero(is_first)
+    return Edges(corners, order, starts, np.diff(np.append(starts, len(key))))
 
 
 def next_corner(half_edges: IntArray) -> IntArray:
@@ -65,92 +102,116 @@ def next_corner(half_edges: IntArray) -> IntArray:
 
 
 def groups(a: IntArray, b: IntArray, n: int) -> tuple[int, IntArray]:
-    """Connected components of n things joined by the links a[i] - b[i]: their number, and the component of each."""
+    """Connected components of a graph.
+
+    Parameters
+    ----------
+    a, b : (l,) int array
+        The two nodes that each link joins.
+    n : int
+        Number of nodes.
+
+    Returns
+    -------
+    int
+        Number of components.
+    (n,) int64 array
+        Component of each node.
+    """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    # A number that fits gives index arrays of 32 bits, which halves the time.
+    # Indices of 32 bits halve the time.
     links = coo_array((np.ones(len(a), np.int8), (a.astype(np.int32), b.astype(np.int32))), shape=(n, n)).tocsr()
-    count, label = connected_components(links, directed=False)
-    return int(count), label.astype(np.int64)
+    count, labels = connected_components(links, directed=False)
+    return int(count), labels.astype(np.int64)
 
 
 def face_components(first: IntArray, second: IntArray, m: int) -> tuple[int, IntArray]:
-    """Components of m faces glued along pairs of half-edges."""
+    """Number of components of m glued faces, and the (m,) component of each face."""
     return groups(first // 3, second // 3, m)
 
 
-def unpaired(first: IntArray, second: IntArray, m: int) -> IntArray:
-    """The half-edges of m faces that are in no pair: the boundary of the glued surface."""
-    free = np.ones(3 * m, bool)
-    free[first] = False
-    free[second] = False
-    return np.flatnonzero(free)
-
-
 def vertex_components(faces: NDArray[np.integer], n: int) -> tuple[int, IntArray]:
-    """Components of vertices joined by faces."""
+    """Number of components of n vertices connected by (m, 3) faces, and the (n,) component of each vertex."""
     return groups(faces[:, [0, 1]].reshape(-1).astype(np.int64), faces[:, [1, 2]].reshape(-1).astype(np.int64), n)
 
 
 def fans(faces: NDArray[np.integer], first: IntArray, second: IntArray) -> tuple[int, IntArray]:
-    """Groups of corners that stay at one vertex when faces are glued along the given pairs of half-edges only.
-
-    Returns
-    -------
-    tuple[int, array]
-        The number of fans, and the (3 m,) fan of each corner.
-    """
-    flat = faces.astype(np.int64, copy=False).reshape(-1)
+    """Number of vertex fans of (m, 3) glued faces, and the (3 m,) fan of each corner."""
+    corners = faces.astype(np.int64, copy=False).reshape(-1)
     begin_1, end_1, begin_2, end_2 = first, next_corner(first), second, next_corner(second)
-    opposite = flat[begin_1] == flat[end_2]
+    opposite = corners[begin_1] == corners[end_2]
     a = np.concatenate([begin_1, end_1])
     b = np.concatenate([np.where(opposite, end_2, begin_2), np.where(opposite, begin_2, end_2)])
-    return groups(a, b, len(flat))
+    return groups(a, b, len(corners))
 
 
-def agree(faces: NDArray[np.integer], first: IntArray, second: IntArray) -> NDArray[np.bool_]:
-    """Where the two faces at an edge run through it in opposite directions, as consistently oriented ones do."""
-    flat = faces.reshape(-1)
-    return np.asarray(flat[first] != flat[second])
+def unpaired_half_edges(first: IntArray, second: IntArray, m: int) -> IntArray:
+    """The half-edges of m glued faces that are in no pair: the boundary of the surface."""
+    unpaired = np.ones(3 * m, bool)
+    unpaired[first] = False
+    unpaired[second] = False
+    return np.flatnonzero(unpaired)
+
+
+def boundary_loops(faces: NDArray[np.integer], half_edges: IntArray) -> tuple[int, IntArray]:
+    """Number of loops that boundary half-edges form, and the loop of each half-edge."""
+    if len(half_edges) == 0:
+        return 0, half_edges
+    corners = faces.reshape(-1)
+    begin, end = corners[half_edges], corners[next_corner(half_edges)]
+    vertices, local = np.unique(np.concatenate([begin, end]), return_inverse=True)
+    count, labels = groups(local[: len(begin)], local[len(begin) :], len(vertices))
+    return count, labels[local[: len(begin)]]
+
+
+def orientations_agree(faces: NDArray[np.integer], first: IntArray, second: IntArray) -> NDArray[np.bool_]:
+    """(p,) whether paired half-edges run in opposite directions, as those of consistently oriented faces do."""
+    corners = faces.reshape(-1)
+    return np.asarray(corners[first] != corners[second])
 
 
 def consistent_flips(
     faces: NDArray[np.integer], first: IntArray, second: IntArray
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which faces to turn over so that neighbours agree, and which components cannot be made to (Moebius bands).
+    """Find the faces to flip so that all neighbours are consistently oriented.
 
-    Every face stands twice in a double cover, as it is and turned over; neighbours are joined in the way in which they
-    agree. Each component of an orientable mesh then appears as two mirror images, of which the one that leaves more
-    faces as they are is taken.
+    In the orientation double cover each face appears twice, as it is and flipped, and neighbours are joined where they
+    agree. An orientable component lifts to two sheets, of which the one that flips fewer faces is taken; a component
+    that lifts to a single sheet (a Moebius band) is not orientable.
 
     Returns
     -------
-    tuple[array, array]
-        (m,) faces to turn, and (m,) faces of components that have no consistent orientation.
+    (m,) bool array
+        Faces to flip.
+    (m,) bool array
+        Faces of components that are not orientable; none of these is flipped.
     """
     m = len(faces)
-    same = agree(faces, first, second)
-    f, g = first // 3, second // 3
-    g_plus, g_minus = np.where(same, g, g + m), np.where(same, g + m, g)
-    count, label = groups(np.concatenate([f, f + m]), np.concatenate([g_plus, g_minus]), 2 * m)
-    plain, turned = label[:m], label[m:]
-    sheet_faces = np.bincount(plain, minlength=count)  # faces left as they are if this sheet is taken
-    keep, drop = sheet_faces[plain], sheet_faces[turned]
-    flips = (keep < drop) | ((keep == drop) & (plain > turned))
-    one_sided = plain == turned
-    return flips & ~one_sided, one_sided
+    sheets = double_cover(first // 3, second // 3, orientations_agree(faces, first, second), m)
+    plain, flipped = sheets[:m], sheets[m:]
+    sheet_sizes = np.bincount(plain, minlength=2 * m)  # faces left as they are if this sheet is taken
+    kept, lost = sheet_sizes[plain], sheet_sizes[flipped]
+    flips = (kept < lost) | ((kept == lost) & (plain > flipped))
+    non_orientable = plain == flipped
+    return flips & ~non_orientable, non_orientable
 
 
-def boundary_loops(faces: NDArray[np.integer], half_edges: IntArray) -> tuple[int, IntArray]:
-    """Number of boundary loops formed by boundary half-edges, and the loop of each."""
-    if len(half_edges) == 0:
-        return 0, half_edges
-    flat = faces.reshape(-1)
-    begin, end = flat[half_edges], flat[next_corner(half_edges)]
-    names, local = np.unique(np.concatenate([begin, end]), return_inverse=True)
-    count, label = groups(local[: len(begin)], local[len(begin) :], len(names))
-    return count, label[local[: len(begin)]]
+def double_cover(f: IntArray, g: IntArray, agree: NDArray[np.bool_], m: int) -> IntArray:
+    """(2 m,) component of every face as it is and of every face flipped, in the orientation double cover.
+
+    Parameters
+    ----------
+    f, g : (p,) int array
+        Neighbouring faces.
+    agree : (p,) bool array
+        Where these are consistently oriented.
+    m : int
+        Number of faces.
+    """
+    same, other = np.where(agree, g, g + m), np.where(agree, g + m, g)
+    return groups(np.concatenate([f, f + m]), np.concatenate([same, other]), 2 * m)[1]
 
 
 def corner_columns(vertices: NDArray[np.float64], faces: NDArray[np.integer]) -> list[list[NDArray[np.float64]]]:
@@ -172,30 +233,3 @@ def dot(u: list[NDArray[np.float64]], v: list[NDArray[np.float64]]) -> NDArray[n
 def minus(u: list[NDArray[np.float64]], v: list[NDArray[np.float64]]) -> list[NDArray[np.float64]]:
     """The difference of vectors given as three columns."""
     return [a - b for a, b in zip(u, v, strict=True)]
-
-
-def edges_with_faces(faces: IntArray) -> tuple[IntArray, IntArray]:
-    """Unique edges, each with the one or two faces at it.
-
-    Returns
-    -------
-    - (e, 2) vertices, in the direction in which the edge's first face runs through them: that face lies to the left
-    - (e, 2) faces, the second -1 on a boundary; of more than two faces at an edge the first two are given
-    """
-    directed = faces[:, [1, 2, 2, 0, 0, 1]].reshape(-1, 2)
-    owner = np.repeat(np.arange(len(faces), dtype=np.int32), 3)
-    low, high = directed.min(axis=1).astype(np.int64), directed.max(axis=1).astype(np.int64)
-    key = low * (int(faces.max(initial=0)) + 1) + high
-    order = np.argsort(key, kind="stable")
-    start = np.flatnonzero(np.diff(key[order], prepend=-1))
-    count = np.diff(np.append(start, len(key)))
-    sides = np.full((len(start), 2), -1, dtype=np.int32)
-    sides[:, 0] = owner[order[start]]
-    sides[count > 1, 1] = owner[order[start[count > 1] + 1]]
-    return directed[order[start]].astype(np.int32), sides
-
-
-def opposite_vertices(faces: IntArray, edges: IntArray, sides: IntArray) -> IntArray:
-    """(e, 2) the corner of each of an edge's faces that is not on the edge; -1 where there is no face."""
-    third = faces[sides].sum(axis=2) - edges.sum(axis=1, keepdims=True)
-    return np.where(sides >= 0, third, -1).astype(np.int32)

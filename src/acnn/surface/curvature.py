@@ -20,7 +20,7 @@ import numpy as np
 from scipy.sparse.linalg import splu
 
 from acnn.arguments import check_arguments
-from acnn.shapes.topology import edges_with_faces
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.laplacian import stiffness
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray
@@ -111,9 +111,9 @@ def curvature_tensors(surface: Surface, smoothing: float = SMOOTHING) -> FloatAr
 
 def _normal_cycle(surface: Surface) -> FloatArray:
     """(n, 3, 3) tensors from the angles between neighbouring faces, tangential eigenvalues exchanged."""
-    edges, sides = edges_with_faces(surface.faces)
-    inner = sides[:, 1] >= 0
-    edges, sides = edges[inner], sides[inner]
+    table = mesh_edges(surface.faces)
+    inner = table.counts > 1
+    edges, sides = table.vertices[inner], table.faces[inner]
     n1, n2 = surface.face_normals[sides[:, 0]], surface.face_normals[sides[:, 1]]
     vector = surface.vertices[edges[:, 1]] - surface.vertices[edges[:, 0]]
     length = np.linalg.norm(vector, axis=1)

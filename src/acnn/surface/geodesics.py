@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from acnn.errors import InputError
-from acnn.shapes.topology import edges_with_faces, opposite_vertices
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
@@ -78,12 +78,11 @@ def geodesics_from(surface: Surface, sources: Sequence[int] | IntArray, method: 
 def distance_graph(surface: Surface) -> sp.csr_array:
     """Sparse symmetric graph of the lengths of edges and unfolded diagonals."""
     n = len(surface.vertices)
-    edges, sides = edges_with_faces(surface.faces)
+    table = mesh_edges(surface.faces)
+    edges, inner = table.vertices, table.counts > 1
     lengths = np.linalg.norm(surface.vertices[edges[:, 0]] - surface.vertices[edges[:, 1]], axis=1)
     i, j, d = [edges[:, 0]], [edges[:, 1]], [lengths]
-    inner = sides[:, 1] >= 0
-    opposite = opposite_vertices(surface.faces, edges[inner], sides[inner])
-    ends, length = _unfolded_diagonals(surface.vertices, edges[inner], opposite)
+    ends, length = _unfolded_diagonals(surface.vertices, edges[inner], table.opposite[inner])
     i.append(ends[:, 0])
     j.append(ends[:, 1])
     d.append(length)

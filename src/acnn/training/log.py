@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from acnn.files import write_whole
+from acnn.files import write_atomic
 
 
 class Log:
@@ -21,7 +21,7 @@ class Log:
         self.board = _tensorboard(path.parent / "tensorboard", step) if active else None
         if active:
             kept = [facts for facts in read_log(path, "step") if facts["step"] <= step] if step else []
-            write_whole(path, "".join(json.dumps(facts) + "\n" for facts in kept).encode())
+            write_atomic(path, "".join(json.dumps(facts) + "\n" for facts in kept).encode())
 
     def write(self, facts: dict[str, Any]) -> None:
         """Add a line."""
@@ -111,7 +111,7 @@ def write_training_curve(folder: str | Path, title: str = "") -> None:
     rows = training_curve(folder / "log.jsonl")
     lines = [",".join(COLUMNS)]
     lines += [",".join("" if row[c] is None else f"{row[c]:.6g}" for c in COLUMNS) for row in rows]
-    write_whole(folder / "training.csv", ("\n".join(lines) + "\n").encode())
+    write_atomic(folder / "training.csv", ("\n".join(lines) + "\n").encode())
 
     figure = Figure(figsize=(7.0, 4.2), dpi=150, layout="constrained")
     share = figure.add_subplot()
@@ -136,4 +136,4 @@ def write_training_curve(folder: str | Path, title: str = "") -> None:
         share.set_title(title)
     stream = io.BytesIO()
     FigureCanvasAgg(figure).print_png(stream, metadata={"Software": None})
-    write_whole(folder / "training.png", stream.getvalue())
+    write_atomic(folder / "training.png", stream.getvalue())

@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from acnn.compilation import announce_compilation, compilation_noticed
+from acnn.compilation import notify_compilation, on_compilation
 from acnn.errors import InputError
 
 T = TypeVar("T")
@@ -149,7 +149,7 @@ def _run_pool(
                 for future in wait(running, NOTICE_SECONDS, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
                 if compiling.is_set():
-                    announce_compilation()
+                    notify_compilation()
             finished = True
         except BrokenProcessPool:
             finished = True
@@ -186,7 +186,7 @@ def _start_worker(compiling: Event) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     threading.Thread(target=_end_with_main_process, daemon=True).start()
     until_the_end = ExitStack()
-    until_the_end.enter_context(compilation_noticed(compiling.set))
+    until_the_end.enter_context(on_compilation(compiling.set))
     atexit.register(until_the_end.close)
 
 

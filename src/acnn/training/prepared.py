@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
-from acnn.cache import Kind, cache_folder, check_there, entry_path, mark_added, mark_used
+from acnn.cache import Kind, cache_folder, check_exists, entry_path, mark_added, mark_used
 from acnn.correspondence.matchable import check_matchable
 from acnn.datasets.dataset import Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
@@ -121,7 +121,7 @@ class Prepared:
     def _file(self, kind: Kind) -> Path:
         if kind not in self.files:
             raise InputError(f"{self.name} was prepared without {kind}, which this method needs.")
-        check_there(self.files[kind])
+        check_exists(self.files[kind])
         mark_used(self.files[kind])
         return self.files[kind]
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import write_atomic
 from acnn.shapes.mesh import PointCloud, Shape
 from acnn.viewer.colors import position_colors, to_linear, to_srgb, value_colors
 
@@ -243,7 +243,7 @@ def save_png(image: Image, path: str | os.PathLike[str]) -> Path:
         raise InputError(f"{target}: an image is (height, width, 3 or 4) uint8, not {pixels.shape} {pixels.dtype}.")
     stream = io.BytesIO()
     PILImage.fromarray(pixels).save(stream, format="PNG", optimize=True)
-    write_whole(target, stream.getvalue())
+    write_atomic(target, stream.getvalue())
     return target
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
-from acnn.files import write_whole
+from acnn.files import write_atomic
 from acnn.types import FloatArray
 from acnn.viewer.colors import value_colors
 
@@ -88,7 +88,7 @@ def write_page(text: str, out: Path) -> Path:
     """Write a page and return its file; InputError if it cannot be written."""
     if not out.parent.is_dir():
         raise InputError(f"{out}: the folder {out.parent} does not exist. Create it first.")
-    write_whole(out, text.encode())
+    write_atomic(out, text.encode())
     return out
 
 

@@ -22,7 +22,7 @@ from acnn.datasets.builtin import PHENOTYPES, Humans, pack_humans
 from acnn.datasets.humans.body import Body, load_body
 from acnn.datasets.humans.poses import TEST_POSES, TRAINING_POSES, Arm, Leg, Pose, blend, bone_turns
 from acnn.errors import InputError
-from acnn.files import whole_file, write_whole
+from acnn.files import atomic_file, write_atomic
 from acnn.input_files import read_json
 from acnn.surface.simplify import Remeshed, remesh
 
@@ -173,7 +173,7 @@ def write_humans(
     target.mkdir(parents=True, exist_ok=True)
     humans = make_humans(subjects, poses, vertices, seed, progress=progress)
     save(humans.mesh(0), target / "reference.ply")
-    write_whole(target / "mirror.txt", ("\n".join(map(str, humans.mirror)) + "\n").encode())
+    write_atomic(target / "mirror.txt", ("\n".join(map(str, humans.mirror)) + "\n").encode())
     own = remesh_humans(humans, seed) if remeshed else None
     entries = []
     for i, name in enumerate(humans.names):
@@ -184,16 +184,16 @@ def write_humans(
                 f"{f} {w[0]:.9g} {w[1]:.9g} {w[2]:.9g}"
                 for f, w in zip(own[i].truth.faces, own[i].truth.weights, strict=True)
             )
-            write_whole(target / f"{name}.truth.txt", ("\n".join(rows) + "\n").encode())
+            write_atomic(target / f"{name}.truth.txt", ("\n".join(rows) + "\n").encode())
         save(humans.mesh(i) if own is None else own[i].mesh, target / f"{name}.ply")
-        write_whole(target / f"{name}.labels.txt", ("\n".join(map(str, labels)) + "\n").encode())
+        write_atomic(target / f"{name}.labels.txt", ("\n".join(map(str, labels)) + "\n").encode())
         subject = int(humans.subjects[i])
         traits = {key: round(float(x), 4) for key, x in zip(PHENOTYPES, humans.phenotypes[subject], strict=True)}
         entries.append(
             {"name": name, "subject": subject, "pose": humans.poses[i], "split": humans.split[i], "phenotypes": traits}
         )
     about = {"kind": "humans", "seed": seed, "vertices": vertices, "remeshed": remeshed, "reference": "reference.ply"}
-    write_whole(target / "dataset.json", (json.dumps({**about, "shapes": entries}, indent=1) + "\n").encode())
+    write_atomic(target / "dataset.json", (json.dumps({**about, "shapes": entries}, indent=1) + "\n").encode())
     return target
 
 
@@ -222,7 +222,7 @@ def write_builtin(path: str | os.PathLike[str], seed: int = 0) -> Path:
     """Generate the file of built-in humans."""
     humans = make_humans(seed=seed, progress=lambda line: print(line, file=sys.stderr))
     target = Path(path)
-    with whole_file(target) as temporary, temporary.open("wb") as stream:
+    with atomic_file(target) as temporary, temporary.open("wb") as stream:
         pack_humans(humans, stream)
     return target
 

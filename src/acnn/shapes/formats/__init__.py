@@ -1,1 +1,1 @@
-"""File formats: one module reads or writes one of them; `RawShape` is what they have in common."""
+"""Readers and writers of file formats, one module each; all readers return a `RawShape`."""

@@ -1,47 +1,94 @@
 """glTF 2.0 and GLB: reading scenes, and writing GLB.
 
-trimesh visits nodes in reverse, fills sparse accessors with zeros, drops texture coordinates without a material and
-skips what it does not know in silence, so the format is read here.
+The format is read here because trimesh visits nodes in reverse, fills sparse accessors with zeros, drops texture
+coordinates without a material and silently skips what it does not know.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.shapes.formats.gltf_buffers import Buffers, checked_document, resolve, split_chunks
+from acnn.shapes.formats.gltf_buffers import Buffers, resolve, split_chunks, validate_document
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from, decode_image, encode_png
 from acnn.shapes.mesh import Mesh
 
 COMPRESSED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
+
 MAX_VERTICES = 20_000_000
+
+"""Limit on the vertices of a scene, which may place one mesh many times."""
+
+ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER = 34962, 34963
+
+FLOAT, UNSIGNED_BYTE, UNSIGNED_INT = 5126, 5121, 5125
+
+"""Constants of the glTF 2.0 specification."""
 
 
 def read_gltf(data: bytes, path: Path) -> RawShape:
-    """Read all triangles and points of the default scene, node after node, each moved by its node's transform.
+    """Read all triangles and points of the default scene, node after node, each with its node's transform.
 
-    The file's vertices are numbered in that order; primitives of one node that share their arrays share their numbers.
-    Buffers and pictures are read from the file itself and from its own folder only.
+    Vertices are numbered in that order; primitives of one node that share their arrays share their vertices. Buffers
+    and images are read from the file itself and from its own folder only.
     """
     document, chunk = split_chunks(data)
-    document = checked_document(document)
+    document = validate_document(document)
     if not document["asset"]["version"].startswith("2"):
         raise FormatError("it is not glTF 2.0")
     for name in COMPRESSED:
         if name in document.get("extensionsRequired", []):
             raise FormatError(f"it is compressed with {name}, which cannot be read; export it without compression")
     scene = _Scene(document, chunk, path)
-    for node, mesh, matrix in scene.placed_meshes():
+    for node, mesh, matrix in scene.mesh_instances():
         for number, primitive in enumerate(document["meshes"][mesh]["primitives"]):
             scene.add(node, matrix, primitive, f"primitive {number} of mesh {mesh}")
     return scene.shape()
 
 
+def write_glb(mesh: Mesh) -> bytes:
+    """Bytes of a GLB file: one mesh, float32, colours as normalised bytes, the texture image as embedded PNG.
+
+    glTF has one texture coordinate per vertex, so vertices on seams are written several times; loading merges them.
+    """
+    vertex, faces, uv = _split_at_seams(mesh)
+    glb = _Glb()
+    position = mesh.vertices[vertex].astype("<f4")
+    attributes = {"POSITION": glb.array(position, FLOAT, "VEC3", ARRAY_BUFFER)}
+    glb.accessors[0].update(min=position.min(axis=0).tolist(), max=position.max(axis=0).tolist())
+    material: dict[str, Any] = {"pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0}}
+    if uv is not None:
+        attributes["TEXCOORD_0"] = glb.array(uv.astype("<f4"), FLOAT, "VEC2", ARRAY_BUFFER)
+    if mesh.colors is not None:
+        attributes["COLOR_0"] = glb.array(mesh.colors[vertex], UNSIGNED_BYTE, "VEC4", ARRAY_BUFFER)
+        glb.accessors[-1]["normalized"] = True
+        if (mesh.colors[:, 3] < 255).any():
+            material["alphaMode"] = "BLEND"
+    indices = glb.array(faces.astype("<u4").reshape(-1, 1), UNSIGNED_INT, "SCALAR", ELEMENT_ARRAY_BUFFER)
+    document: dict[str, Any] = {
+        "asset": {"version": "2.0", "generator": "acnn"},
+        "scene": 0,
+        "scenes": [{"nodes": [0]}],
+        "nodes": [{"mesh": 0}],
+        "meshes": [{"primitives": [{"attributes": attributes, "indices": indices, "material": 0}]}],
+        "materials": [material],
+    }
+    if mesh.texture is not None and mesh.texture.image is not None:
+        view = glb.view(encode_png(mesh.texture.image), None)
+        document["images"] = [{"bufferView": view, "mimeType": "image/png"}]
+        document["textures"] = [{"source": 0}]
+        material["pbrMetallicRoughness"]["baseColorTexture"] = {"index": 0}
+    return glb.pack(document)
+
+
 class _Scene:
+    """Collects the primitives of a scene into one shape."""
+
     def __init__(self, document: dict[str, Any], chunk: bytes, path: Path) -> None:
         self.document, self.path = document, path
         self.result = RawShape(np.zeros((0, 3)))
@@ -52,10 +99,10 @@ class _Scene:
         self.uvs: list[NDArray[np.float64] | None] = []
         self.colors: list[NDArray[np.uint8] | None] = []
         self.faces: list[NDArray[np.int64]] = []
-        self.pictures: list[int] = []
-        self.left_out: dict[str, int] = {}
+        self.images: list[int] = []
+        self.ignored: Counter[str] = Counter()
 
-    def placed_meshes(self) -> list[tuple[int, int, NDArray[np.float64]]]:
+    def mesh_instances(self) -> list[tuple[int, int, NDArray[np.float64]]]:
         """(node, mesh, 4 x 4 transform) in the order of the scene, each node visited once."""
         nodes = self.document.get("nodes", [])
         if not nodes:
@@ -68,7 +115,7 @@ class _Scene:
             roots = [i for i in range(len(nodes)) if i not in children]
         stack = [(root, np.eye(4)) for root in reversed(roots)]
         seen: set[int] = set()
-        placed = []
+        instances = []
         while stack:
             index, parent = stack.pop()
             if index in seen:
@@ -79,26 +126,26 @@ class _Scene:
             if "mesh" in node:
                 skinned = "skin" in node
                 if skinned:
-                    self.left_out["skins"] = self.left_out.get("skins", 0) + 1
-                placed.append((index, node["mesh"], np.eye(4) if skinned else matrix))
+                    self.ignored["skins"] += 1
+                instances.append((index, node["mesh"], np.eye(4) if skinned else matrix))
             stack.extend((child, matrix) for child in reversed(node.get("children", [])))
-        return placed
+        return instances
 
     def add(self, node: int, matrix: NDArray[np.float64], primitive: dict[str, Any], where: str) -> None:
-        """Append one primitive."""
+        """Add one primitive, called `where` in messages."""
         for name in COMPRESSED:
             if name in primitive.get("extensions", {}):
                 raise FormatError(f"{where} is compressed with {name}; export it without compression")
         mode = primitive.get("mode", 4)
         if mode in (1, 2, 3) or mode not in (0, 4, 5, 6):
-            self.left_out["line primitives"] = self.left_out.get("line primitives", 0) + 1
+            self.ignored["line primitives"] += 1
             return
         if primitive.get("targets"):
-            self.left_out["morph targets"] = self.left_out.get("morph targets", 0) + len(primitive["targets"])
+            self.ignored["morph targets"] += len(primitive["targets"])
         attributes = primitive["attributes"]
         if "POSITION" not in attributes:
             raise FormatError(f"{where} has no positions")
-        uv_name = self._note_picture(primitive)
+        uv_name = self._note_image(primitive)
         key = (node, attributes["POSITION"], attributes.get(uv_name), attributes.get("COLOR_0"))
         if key not in self.base:
             position = self.arrays.floats(attributes["POSITION"])
@@ -107,7 +154,7 @@ class _Scene:
             self.base[key] = self.count
             self.count += len(position)
             if self.count > MAX_VERTICES:
-                raise FormatError(f"it places more than {MAX_VERTICES} vertices")
+                raise FormatError(f"its scene has more than {MAX_VERTICES} vertices")
             with np.errstate(over="ignore", invalid="ignore"):
                 moved = position if (matrix == np.eye(4)).all() else position @ matrix[:3, :3].T + matrix[:3, 3]
             self.vertices.append(moved)
@@ -120,7 +167,7 @@ class _Scene:
         if "indices" in primitive:
             index = self.arrays.accessor(primitive["indices"]).reshape(-1)
             if index.dtype.kind != "u":
-                raise FormatError(f"the indices of {where} are not whole numbers")
+                raise FormatError(f"the indices of {where} are not integers")
             corners = index.astype(np.int64)
         else:
             corners = np.arange(len(self.arrays.accessor(attributes["POSITION"])), dtype=np.int64)
@@ -130,14 +177,14 @@ class _Scene:
             raise FormatError(f"face {face} of {where} uses vertex {int(corners.max())}, but there are {size}")
         faces = _triangles(corners, mode, where)
         if sum(map(len, self.faces)) + len(faces) > 2 * MAX_VERTICES:
-            raise FormatError(f"it places more than {2 * MAX_VERTICES} faces")
-        # A transform that mirrors turns the faces over (glTF 2.0), so that their outside stays outside.
+            raise FormatError(f"its scene has more than {2 * MAX_VERTICES} faces")
+        # A mirroring transform flips the faces (glTF 2.0), so that their normals stay outwards.
         if np.linalg.det(matrix[:3, :3]) < 0:
             faces = faces[:, [0, 2, 1]]
         self.faces.append(faces + base)
 
     def shape(self) -> RawShape:
-        """Everything that was added, joined."""
+        """All primitives as one shape."""
         if not self.vertices:
             raise FormatError("its scene holds no triangles and no points")
         result = self.result
@@ -153,13 +200,13 @@ class _Scene:
             result.uv = np.concatenate([z if uv is None else uv for z, uv in zip(none, self.uvs, strict=True)])
             result.uv[:, 1] = 1.0 - result.uv[:, 1]
             result.uv_corners = result.corners
-            self._load_picture()
-        for what, count in self.left_out.items():
-            result.note(what.replace(" ", "-"), count, f"{count} {what}: left out")
+            self._load_image()
+        for what, count in self.ignored.items():
+            result.note(what.replace(" ", "-"), count, f"{count} {what}: ignored")
         return result
 
-    def _note_picture(self, primitive: dict[str, Any]) -> str:
-        """Remember the picture of a primitive's material; the name of the texture coordinates it uses."""
+    def _note_image(self, primitive: dict[str, Any]) -> str:
+        """Record the image of a primitive's material; the name of the texture coordinates that it uses."""
         if "material" not in primitive:
             return "TEXCOORD_0"
         material = self.document["materials"][primitive["material"]]
@@ -169,14 +216,14 @@ class _Scene:
         texture = self.document["textures"][use["index"]]
         source = texture.get("source", texture.get("extensions", {}).get("EXT_texture_webp", {}).get("source"))
         if source is not None:
-            self.pictures.append(source)
+            self.images.append(source)
         return f"TEXCOORD_{use.get('texCoord', 0)}"
 
-    def _load_picture(self) -> None:
-        pictures = list(dict.fromkeys(self.pictures))
-        if not pictures:
+    def _load_image(self) -> None:
+        images = list(dict.fromkeys(self.images))
+        if not images:
             return
-        image = self.document["images"][pictures[0]]
+        image = self.document["images"][images[0]]
         data: bytes | None = None
         if "bufferView" in image:
             data = self.arrays.view(image["bufferView"])[0]
@@ -185,10 +232,10 @@ class _Scene:
         self.result.image = decode_image(data) if data is not None else None
         if self.result.image is None:
             self.result.note(
-                "texture-missing", 1, f"picture {pictures[0]} is not in the file or its folder or cannot be read"
+                "texture-missing", 1, f"image {images[0]} is not in the file or its folder, or cannot be read"
             )
-        if len(pictures) > 1:
-            self.result.note("several-textures", len(pictures), f"{len(pictures)} pictures: only the first is kept")
+        if len(images) > 1:
+            self.result.note("several-textures", len(images), f"{len(images)} texture images: only the first is kept")
 
 
 def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
@@ -213,7 +260,7 @@ def _transform(node: dict[str, Any]) -> NDArray[np.float64]:
 def _triangles(index: NDArray[np.int64], mode: int, where: str) -> NDArray[np.int64]:
     if mode == 4:
         if len(index) % 3:
-            raise FormatError(f"{where} has {len(index)} indices, which is no multiple of three")
+            raise FormatError(f"{where} has {len(index)} indices, which is not a multiple of three")
         return index.reshape(-1, 3)
     if len(index) < 3:
         return np.zeros((0, 3), np.int64)
@@ -221,53 +268,16 @@ def _triangles(index: NDArray[np.int64], mode: int, where: str) -> NDArray[np.in
         return np.column_stack([np.full(len(index) - 2, index[0]), index[1:-1], index[2:]])
     strip = np.column_stack([index[:-2], index[1:-1], index[2:]])
     strip[1::2] = strip[1::2][:, [1, 0, 2]]
-    # Strips are joined by triangles with a repeated vertex; those are the format's glue, no part of the surface.
-    glue = (strip[:, 0] == strip[:, 1]) | (strip[:, 1] == strip[:, 2]) | (strip[:, 0] == strip[:, 2])
-    return strip[~glue]
-
-
-ARRAY, INDEX = 34962, 34963
-FLOAT, UBYTE, UINT = 5126, 5121, 5125
-
-
-def write_glb(mesh: Mesh) -> bytes:
-    """The bytes of a GLB file: one mesh, float32, colours as normalised bytes, the picture as embedded PNG.
-
-    glTF has one texture coordinate per vertex, so vertices on seams are written several times; reading joins them.
-    """
-    vertex, faces, uv = _split_at_seams(mesh)
-    glb = _Glb()
-    position = mesh.vertices[vertex].astype("<f4")
-    attributes = {"POSITION": glb.array(position, FLOAT, "VEC3", ARRAY)}
-    glb.accessors[0].update(min=position.min(axis=0).tolist(), max=position.max(axis=0).tolist())
-    material: dict[str, Any] = {"pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0}}
-    if uv is not None:
-        attributes["TEXCOORD_0"] = glb.array(uv.astype("<f4"), FLOAT, "VEC2", ARRAY)
-    if mesh.colors is not None:
-        attributes["COLOR_0"] = glb.array(mesh.colors[vertex], UBYTE, "VEC4", ARRAY)
-        glb.accessors[-1]["normalized"] = True
-        if (mesh.colors[:, 3] < 255).any():
-            material["alphaMode"] = "BLEND"
-    indices = glb.array(faces.astype("<u4").reshape(-1, 1), UINT, "SCALAR", INDEX)
-    document: dict[str, Any] = {
-        "asset": {"version": "2.0", "generator": "acnn"},
-        "scene": 0,
-        "scenes": [{"nodes": [0]}],
-        "nodes": [{"mesh": 0}],
-        "meshes": [{"primitives": [{"attributes": attributes, "indices": indices, "material": 0}]}],
-        "materials": [material],
-    }
-    if mesh.texture is not None and mesh.texture.image is not None:
-        view = glb.view(encode_png(mesh.texture.image), None)
-        document["images"] = [{"bufferView": view, "mimeType": "image/png"}]
-        document["textures"] = [{"source": 0}]
-        material["pbrMetallicRoughness"]["baseColorTexture"] = {"index": 0}
-    return glb.pack(document)
+    # Strips are connected by degenerate triangles with a repeated vertex, which are not part of the surface.
+    repeated = (strip[:, 0] == strip[:, 1]) | (strip[:, 1] == strip[:, 2]) | (strip[:, 0] == strip[:, 2])
+    return strip[~repeated]
 
 
 class _Glb:
+    """Collects buffer views and accessors of a GLB file."""
+
     def __init__(self) -> None:
-        self.parts: list[bytes] = []
+        self.chunks: list[bytes] = []
         self.length = 0
         self.views: list[dict[str, Any]] = []
         self.accessors: list[dict[str, Any]] = []
@@ -278,7 +288,7 @@ class _Glb:
             view["target"] = target
         self.views.append(view)
         padded = data + b"\0" * (-len(data) % 4)
-        self.parts.append(padded)
+        self.chunks.append(padded)
         self.length += len(padded)
         return len(self.views) - 1
 
@@ -291,7 +301,7 @@ class _Glb:
         document |= {"accessors": self.accessors, "bufferViews": self.views, "buffers": [{"byteLength": self.length}]}
         text = json.dumps(document, separators=(",", ":")).encode("utf-8")
         text += b" " * (-len(text) % 4)
-        binary = b"".join(self.parts)
+        binary = b"".join(self.chunks)
         chunks = (
             len(text).to_bytes(4, "little") + b"JSON" + text + len(binary).to_bytes(4, "little") + b"BIN\0" + binary
         )
@@ -299,7 +309,7 @@ class _Glb:
 
 
 def _split_at_seams(mesh: Mesh) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64] | None]:
-    """Vertices to write (each a vertex of the mesh), faces over them, and their texture coordinates, v downwards."""
+    """Vertices of the mesh to write, faces over these, and their texture coordinates, v downwards."""
     n = len(mesh.vertices)
     if mesh.texture is None:
         return np.arange(n), mesh.faces.astype(np.int64), None

@@ -1,6 +1,6 @@
-"""The JSON and the bytes of a glTF file: validated where they are read, then as arrays.
+"""The JSON document and the binary buffers of a glTF file: validation, and access as arrays.
 
-What passes is trusted by the reader, so that it need not look again.
+The reader relies on the validation and checks nothing again.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ from acnn.shapes.formats.raw import FormatError, read_beside
 
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT2": 4, "MAT3": 9, "MAT4": 16}
-LARGEST = 1 << 53
-"""Whole numbers up to here are exact in JSON."""
+MAX_INTEGER = 1 << 53
+"""Integers up to here are exact in JSON."""
 
 
 @dataclass(frozen=True)
 class _Index:
-    """A number that names an entry of one of the document's lists."""
+    """An index into one of the document's lists."""
 
     of: str
 
 
 @dataclass(frozen=True)
 class _Numbers:
-    """A list of so many numbers."""
+    """A list of `count` numbers."""
 
     count: int
 
 
 @dataclass(frozen=True)
 class _OneOf:
-    """One of some values."""
+    """One of the given values."""
 
     values: Mapping[Any, Any]
 
 
 # A rule is a type, one of the above, [rule] for a list, {key: rule} for an object, {...: rule} for any keys. A key that
-# ends in '!' must be there; keys that are not listed are not read.
+# ends in '!' is required; keys that are not listed are not read.
 _SPARSE = {"bufferView!": _Index("bufferViews"), "byteOffset": int}
 _RULES: dict[Any, Any] = {
     "asset!": {"version!": str},
@@ -99,13 +99,18 @@ _RULES: dict[Any, Any] = {
 }
 
 
-def checked_document(document: Any) -> dict[str, Any]:
-    """The document itself, where all that is read of it is as glTF 2.0 lays down.
+def validate_document(document: Any) -> dict[str, Any]:
+    """Validate the parts of a document that are read against glTF 2.0.
+
+    Returns
+    -------
+    dict[str, Any]
+        The document itself.
 
     Raises
     ------
     FormatError
-        That names the place where it is not.
+        Where it is not valid, with the path of the entry.
     """
     if not isinstance(document, dict):
         raise FormatError("it is not glTF 2.0")
@@ -115,7 +120,7 @@ def checked_document(document: Any) -> dict[str, Any]:
 
 def _check(value: Any, rule: Any, where: str, document: dict[str, Any]) -> None:
     if isinstance(rule, dict):
-        _demand(isinstance(value, dict), value, "an object", where)
+        _require(isinstance(value, dict), value, "an object", where)
         for key, inner in rule.items():
             for name in value if key is ... else [key.rstrip("!")]:
                 if name in value:
@@ -123,46 +128,46 @@ def _check(value: Any, rule: Any, where: str, document: dict[str, Any]) -> None:
                 elif key.endswith("!"):
                     raise FormatError(f"'{where or 'the document'}' has no '{name}'")
     elif isinstance(rule, list):
-        _demand(isinstance(value, list), value, "a list", where)
+        _require(isinstance(value, list), value, "a list", where)
         for number, item in enumerate(value):
             _check(item, rule[0], f"{where}[{number}]", document)
     elif isinstance(rule, _Numbers):
         fits = isinstance(value, list) and len(value) == rule.count and all(map(_is_number, value))
-        _demand(fits, value, f"a list of {rule.count} numbers", where)
+        _require(fits, value, f"a list of {rule.count} numbers", where)
     elif isinstance(rule, _OneOf):
-        _demand(isinstance(value, int | str) and value in rule.values, value, "a value of glTF 2.0", where)
+        _require(isinstance(value, int | str) and value in rule.values, value, "a value of glTF 2.0", where)
     elif isinstance(rule, _Index):
         entries = document.get(rule.of, [])
         count = len(entries) if isinstance(entries, list) else 0
-        _demand(_is_count(value) and value < count, value, f"one of the {count} {rule.of}", where)
+        _require(_is_count(value) and value < count, value, f"one of the {count} {rule.of}", where)
     elif rule is int:
-        _demand(_is_count(value), value, "a whole number", where)
+        _require(_is_count(value), value, "a non-negative integer", where)
     else:
-        _demand(isinstance(value, rule), value, {str: "text", dict: "an object"}[rule], where)
+        _require(isinstance(value, rule), value, {str: "text", dict: "an object"}[rule], where)
 
 
-def _demand(fits: bool, value: Any, what: str, where: str) -> None:
+def _require(fits: bool, value: Any, what: str, where: str) -> None:
     if not fits:
         raise FormatError(f"'{where}' is {repr(value)[:40]}, but {what} is needed")
 
 
 def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_INTEGER
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, int) and abs(value) <= LARGEST)
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_INTEGER)
 
 
 def split_chunks(data: bytes) -> tuple[Any, bytes]:
-    """The JSON document and the binary chunk (empty for plain glTF)."""
+    """Split a file into its JSON document and its binary chunk (empty for plain glTF)."""
     if data[:4] != b"glTF":
         return _json(data), b""
     if len(data) < 20 or int.from_bytes(data[4:8], "little") != 2:
         raise FormatError("it is not GLB version 2")
     if int.from_bytes(data[8:12], "little") > len(data):
         promised = int.from_bytes(data[8:12], "little")
-        raise FormatError(f"the header promises {promised} bytes, but the file has {len(data)}: it was cut short")
+        raise FormatError(f"the header promises {promised} bytes, but the file has {len(data)}: it is truncated")
     chunks: dict[bytes, bytes] = {}
     at = 12
     while at + 8 <= len(data):
@@ -193,12 +198,12 @@ class Buffers:
             )
         if buffer["byteLength"] > len(data):
             raise FormatError(
-                f"buffer {number} promises {buffer['byteLength']} bytes, but has {len(data)}: it was cut short"
+                f"buffer {number} promises {buffer['byteLength']} bytes, but has {len(data)}: it is truncated"
             )
         return data
 
     def view(self, number: int) -> tuple[bytes, int]:
-        """The bytes of a buffer view, and its stride (0 where none is given)."""
+        """Bytes of a buffer view, and its stride (0 where none is given)."""
         view = self.document["bufferViews"][number]
         begin, length = view.get("byteOffset", 0), view["byteLength"]
         buffer = self.buffers[view["buffer"]]
@@ -236,13 +241,13 @@ class Buffers:
         begin, row = part.get("byteOffset", 0), width * dtype.itemsize
         stride = stride or row
         if stride < row or (count and begin + (count - 1) * stride + row > len(data)):
-            raise FormatError(f"accessor {number} reaches beyond its buffer view: the file was cut short or is damaged")
+            raise FormatError(f"accessor {number} reaches beyond its buffer view: the file is truncated or damaged")
         if count == 0:
             return np.zeros((0, width), dtype)
         return np.ndarray((count, width), dtype, data, begin, (stride, dtype.itemsize))
 
     def floats(self, number: int) -> NDArray[np.float64]:
-        """The array of an accessor as float64, normalised integers brought to 0..1 or -1..1."""
+        """The array of an accessor as float64, with normalised integers scaled to 0..1 or -1..1."""
         array = self.accessor(number)
         values = array.astype(np.float64)
         if self.document["accessors"][number].get("normalized") and array.dtype.kind in "iu":
@@ -260,7 +265,7 @@ class Buffers:
 
 
 def resolve(uri: str, path: Path) -> bytes | None:
-    """The bytes that an address names: in the document itself or in the same folder; None for anything else."""
+    """The bytes that a URI refers to: in the document itself or in the same folder; None for anything else."""
     if uri.startswith("data:"):
         head, _, body = uri.partition(",")
         try:

@@ -1,4 +1,7 @@
-"""OFF and its prefixed kin (COFF, NOFF, STOFF): trimesh leaves out colours and reorders faces, so it is read here."""
+"""OFF and its variants (COFF, NOFF, STOFF): reading ASCII files, and writing OFF and COFF.
+
+The format is read here because trimesh ignores colours and reorders faces.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,8 @@ HEADER = re.compile(rb"\s*(ST)?(C)?(N)?(4)?(n)?OFF\b[ \t]*(BINARY)?", re.IGNOREC
 def read_off(data: bytes, path: Path) -> RawShape:
     """Read an ASCII OFF file.
 
-    The word before OFF says what each vertex line holds after x, y, z: N a normal, C a colour (3 or 4 numbers), ST a
-    texture coordinate. Plain OFF with 6 or 7 numbers a line is read as COFF, as many programs write it.
+    The prefix of OFF lists what follows x, y, z on each vertex line: N a normal, C a colour (3 or 4 numbers), ST a
+    texture coordinate. Plain OFF with 6 or 7 numbers per line is read as COFF, as many programs write it.
     """
     if b"#" in data:
         data = re.sub(rb"#[^\n]*", b"", data)
@@ -27,28 +30,28 @@ def read_off(data: bytes, path: Path) -> RawShape:
     if match.group(6) is not None:
         raise FormatError("binary OFF cannot be read")
     if match.group(4) or match.group(5):
-        raise FormatError("OFF with more or fewer than three coordinates a vertex cannot be read")
+        raise FormatError("OFF with other than three coordinates per vertex cannot be read")
     table = TextTable(data[match.end() :], "data line")
     if table.rows == 0 or table.words[0] < 2:
-        raise FormatError("the line with the numbers of vertices and faces is missing")
+        raise FormatError("the line with the vertex and face counts is missing")
     counts = table.numbers(0, 1, np.int64)
     n, m = int(counts[0]), int(counts[1])
     if n < 0 or m < 0 or 1 + n + m > table.rows:
         raise FormatError(
             f"the header promises {n} vertices and {m} faces, but only {table.rows - 1} lines of data follow: "
-            "the file was cut short or its header is damaged"
+            "the file is truncated or its header is damaged"
         )
     shape = _vertices(table, n, match)
     _faces(table, 1 + n, 1 + n + m, shape)
     if table.rows > 1 + n + m:
         shape.note(
-            "surplus-lines", table.rows - 1 - n - m, f"{table.rows - 1 - n - m} lines after the last face: left out"
+            "surplus-lines", table.rows - 1 - n - m, f"{table.rows - 1 - n - m} lines after the last face: ignored"
         )
     return shape
 
 
 def write_off(mesh: Mesh) -> bytes:
-    """An OFF file, COFF where the mesh has colours; coordinates with all their digits."""
+    """Bytes of an OFF file, COFF where the mesh has colours; coordinates with all digits."""
     header = f"{'COFF' if mesh.colors is not None else 'OFF'}\n{len(mesh.vertices)} {len(mesh.faces)} 0\n"
     if mesh.colors is None:
         rows = "%r %r %r\n" * len(mesh.vertices) % tuple(mesh.vertices.ravel().tolist())
@@ -71,8 +74,8 @@ def _vertices(table: TextTable, n: int, header: re.Match[bytes]) -> RawShape:
     remaining = least - at - texture
     if (header.group(2) or not (header.group(1) or header.group(3))) and remaining in (3, 4):
         colors = columns[:, at : at + remaining]
-        whole = bool((colors == np.rint(colors)).all()) and float(colors.max(initial=0)) > 1
-        shape.colors = colors_from(np.clip(np.nan_to_num(colors), 0, 255).astype(np.int64) if whole else colors)
+        integers = bool((colors == np.rint(colors)).all()) and float(colors.max(initial=0)) > 1
+        shape.colors = colors_from(np.clip(np.nan_to_num(colors), 0, 255).astype(np.int64) if integers else colors)
         at += remaining
     if texture and least >= at + 2:
         shape.uv = columns[:, at : at + 2]
@@ -93,7 +96,7 @@ def _faces(table: TextTable, first: int, last: int, shape: RawShape) -> None:
     if len(bad):
         face = int(bad[0])
         raise FormatError(
-            f"face {face} ({table.place(first + face)}) says it has {int(sizes[face])} corners, "
+            f"face {face} ({table.location(first + face)}) claims {int(sizes[face])} corners, "
             f"but {int(words[face]) - 1} numbers follow"
         )
     if (words == 4).all() and (sizes == 3).all():
@@ -106,4 +109,4 @@ def _faces(table: TextTable, first: int, last: int, shape: RawShape) -> None:
     if shape.uv is not None:
         shape.uv_corners = shape.corners
     if (words > sizes + 1).any():
-        shape.note("face-colors", int((words > sizes + 1).sum()), "faces carry colours of their own: left out")
+        shape.note("face-colors", int((words > sizes + 1).sum()), "colours of faces: ignored")

@@ -1,7 +1,7 @@
 """PLY: reading ASCII and both binary byte orders, and writing binary little-endian.
 
-trimesh fails on binary files that mix triangles with other polygons, puts triangles before quads, splits vertices at
-texture seams and takes ten times as long over ASCII, so the format is read here.
+The format is read here because trimesh fails on binary files that mix triangles with other polygons, puts triangles
+before quads, splits vertices at texture seams and takes ten times as long for ASCII.
 """
 
 from __future__ import annotations
@@ -16,17 +16,49 @@ from numpy.typing import NDArray
 from acnn.shapes.formats.raw import FormatError, RawShape, TextTable, colors_from, decode_image, read_beside
 from acnn.shapes.mesh import Mesh, PointCloud
 
+TYPES = {
+    **{"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"},
+    **{"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4"},
+    **{"int64": "i8", "uint64": "u8", "float": "f4", "double": "f8", "float32": "f4", "float64": "f8"},
+}
+
+MAX_HEADER = 1 << 16
+"""Bytes within which the header must end."""
+
+# A column is (n,) for a scalar; (values, sizes) for a list, values one row after another.
+Column = NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]
+
+Columns = dict[str, Column]
+
+
+@dataclass
+class Property:
+    """One property of an element; `count_type` is set for lists."""
+
+    name: str
+    type: str
+    count_type: str | None = None
+
+
+@dataclass
+class Element:
+    """One element of the header: its name, number of rows, and properties of each row."""
+
+    name: str
+    count: int
+    properties: list[Property] = field(default_factory=list)
+
 
 def read_ply(data: bytes, path: Path) -> RawShape:
     """Read a PLY file.
 
-    Known are vertices (x y z, nx ny nz, red green blue alpha, u v or s t), faces (vertex_indices, texcoord) and the
-    comment `TextureFile`. Properties of other names are passed over; triangle strips are refused.
+    Supported are vertices (x y z, nx ny nz, red green blue alpha, u v or s t), faces (vertex_indices, texcoord) and the
+    comment `TextureFile`. Other properties are ignored; triangle strips are rejected.
     """
     order, elements, texture_file, begin = read_header(data)
     columns = read_ascii(data[begin:], elements) if order == "" else read_binary(data, begin, order, elements)
     if "vertex" not in columns or not all(k in columns["vertex"] for k in "xyz"):
-        raise FormatError("the header names no vertices with x, y and z")
+        raise FormatError("the header declares no vertices with x, y and z")
     if "tristrips" in columns and "face" not in columns:
         raise FormatError("triangle strips cannot be read; export plain faces")
     vertex = columns["vertex"]
@@ -41,17 +73,59 @@ def read_ply(data: bytes, path: Path) -> RawShape:
                 shape.uv, shape.uv_corners = _stack(vertex, pair), shape.corners
                 break
     if shape.uv_corners is not None and texture_file:
-        picture = read_beside(path, texture_file)
-        shape.image = decode_image(picture) if picture is not None else None
+        content = read_beside(path, texture_file)
+        shape.image = decode_image(content) if content is not None else None
         if shape.image is None:
-            shape.note("texture-missing", 1, f"the picture '{texture_file}' is not beside the file or cannot be read")
+            shape.note("texture-missing", 1, f"the image '{texture_file}' is not beside the file or cannot be read")
     return shape
+
+
+def write_ply(shape: Mesh | PointCloud, image_name: str | None = None) -> bytes:
+    """Bytes of a PLY file: float64 coordinates, normals, RGBA colours, faces and a texture coordinate per corner.
+
+    Parameters
+    ----------
+    shape : Mesh or PointCloud
+    image_name : str or None
+        Name of the texture image beside the file.
+    """
+    header = ["ply", "format binary_little_endian 1.0"]
+    if image_name:
+        header.append(f"comment TextureFile {image_name}")
+    vertex = [("position", "<f8", (3,))]
+    header += [f"element vertex {len(shape.vertices)}", *(f"property double {axis}" for axis in "xyz")]
+    normals = shape.normals if isinstance(shape, PointCloud) else None
+    if normals is not None:
+        vertex.append(("normals", "<f8", (3,)))
+        header += [f"property double {axis}" for axis in ("nx", "ny", "nz")]
+    if shape.colors is not None:
+        vertex.append(("colors", "u1", (4,)))
+        header += [f"property uchar {channel}" for channel in ("red", "green", "blue", "alpha")]
+    rows = np.zeros(len(shape.vertices), vertex)
+    rows["position"] = shape.vertices
+    if normals is not None:
+        rows["normals"] = normals
+    if shape.colors is not None:
+        rows["colors"] = shape.colors
+    body = [rows.tobytes()]
+    if isinstance(shape, Mesh):
+        face: list[tuple[str, str] | tuple[str, str, tuple[int]]] = [("n", "u1"), ("faces", "<i4", (3,))]
+        header += [f"element face {len(shape.faces)}", "property list uchar int vertex_indices"]
+        if shape.texture is not None:
+            face += [("k", "u1"), ("uv", "<f8", (6,))]
+            header.append("property list uchar double texcoord")
+        table = np.zeros(len(shape.faces), face)
+        table["n"], table["faces"] = 3, shape.faces
+        if shape.texture is not None:
+            table["k"], table["uv"] = 6, shape.texture.uv[shape.texture.uv_faces].reshape(-1, 6)
+        body.append(table.tobytes())
+    return "\n".join([*header, "end_header\n"]).encode("utf-8") + b"".join(body)
 
 
 def _stack(columns: Columns, names: tuple[str, ...]) -> NDArray[np.float64]:
     parts = [columns[name] for name in names]
     if any(isinstance(part, tuple) for part in parts):
-        raise FormatError(f"'{names[0]}' is a list, but one number a row is needed")
+        raise FormatError(f"'{names[0]}' is a list, but one number per row is needed")
     return np.column_stack([np.asarray(part, np.float64) for part in parts])
 
 
@@ -65,7 +139,7 @@ def _colors(vertex: Columns) -> NDArray[np.uint8] | None:
         if len(parts) >= 3 and not any(isinstance(part, tuple) for part in parts):
             colors = colors_from(np.column_stack([np.asarray(part) for part in parts[:3]]))
             if len(parts) == 4:
-                # Alpha may have a type of its own, and with it another range.
+                # Alpha may have another type, and with it another range.
                 colors[:, 3] = colors_from(np.asarray(parts[3])[:, None])[:, 0]
             return colors
     return None
@@ -80,7 +154,7 @@ def _faces(face: Columns, shape: RawShape) -> None:
     if not isinstance(indices, tuple):
         raise FormatError("'vertex_indices' is not a list")
     if any(name in face for name in ("red", "r")) and len(indices[1]):
-        shape.note("face-colors", len(indices[1]), "faces carry colours of their own: left out")
+        shape.note("face-colors", len(indices[1]), "colours of faces: ignored")
     shape.corners, shape.sizes = indices[0].astype(np.int64), indices[1]
     coordinates = face.get("texcoord")
     if isinstance(coordinates, tuple) and len(shape.corners):
@@ -89,42 +163,11 @@ def _faces(face: Columns, shape: RawShape) -> None:
             shape.uv, inverse = np.unique(pairs, axis=0, return_inverse=True)
             shape.uv_corners = inverse.reshape(-1).astype(np.int64)
         else:
-            shape.note("texture-incomplete", 1, "not every face corner has a texture coordinate: all are left out")
-
-
-TYPES = {
-    **{"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4"},
-    **{"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4"},
-    **{"int64": "i8", "uint64": "u8", "float": "f4", "double": "f8", "float32": "f4", "float64": "f8"},
-}
-MAX_HEADER = 1 << 16
-
-
-@dataclass
-class Property:
-    """One property of an element; `count_type` is set for lists."""
-
-    name: str
-    type: str
-    count_type: str | None = None
-
-
-@dataclass
-class Element:
-    """One element of the header: a name, how many rows, and what each row holds."""
-
-    name: str
-    count: int
-    properties: list[Property] = field(default_factory=list)
-
-
-# A column is (n,) for a scalar; (values, sizes) for a list, values one row after another.
-Column = NDArray[np.generic] | tuple[NDArray[np.generic], NDArray[np.int64]]
-Columns = dict[str, Column]
+            shape.note("texture-incomplete", 1, "not every face corner has a texture coordinate: all are ignored")
 
 
 def read_header(data: bytes) -> tuple[str, list[Element], str, int]:
-    """Byte order ('' for ASCII), elements, name of the texture picture, and where the data begin."""
+    """Byte order ('' for ASCII), elements, name of the texture image, and offset of the data."""
     end = data.find(b"end_header", 0, MAX_HEADER)
     if end < 0:
         raise FormatError("the header does not end: no line 'end_header'")
@@ -155,9 +198,9 @@ def read_header(data: bytes) -> tuple[str, list[Element], str, int]:
             else:
                 raise ValueError
         except (KeyError, IndexError, ValueError):
-            raise FormatError(f"line {number} of the header makes no sense: '{line.strip()[:60]}'") from None
+            raise FormatError(f"line {number} of the header is not valid: '{line.strip()[:60]}'") from None
     if order is None:
-        raise FormatError("the header names no format (ascii or binary)")
+        raise FormatError("the header declares no format (ascii or binary)")
     return order, elements, texture_file, begin
 
 
@@ -171,12 +214,12 @@ def _header_text(header: bytes) -> str:
 def _short(element: Element) -> FormatError:
     return FormatError(
         f"the header promises {element.count} of '{element.name}', but the file ends before them: "
-        "it was cut short or its header is damaged"
+        "it is truncated or its header is damaged"
     )
 
 
 def read_ascii(body: bytes, elements: list[Element]) -> dict[str, Columns]:
-    """The columns of every element of an ASCII file, one row a line."""
+    """The columns of every element of an ASCII file, one row per line."""
     table = TextTable(body, "data line")
     result: dict[str, Columns] = {}
     at = 0
@@ -197,8 +240,8 @@ def read_ascii(body: bytes, elements: list[Element]) -> dict[str, Columns]:
 
 def _ascii_lists(table: TextTable, at: int, element: Element) -> Columns:
     words = table.words[at : at + element.count]
-    whole = all(p.type[0] != "f" for p in element.properties)
-    values = table.numbers(at, at + element.count, np.int64 if whole else np.float64)
+    integers = all(p.type[0] != "f" for p in element.properties)
+    values = table.numbers(at, at + element.count, np.int64 if integers else np.float64)
     cursor = np.cumsum(words) - words
     ends = cursor + words
     columns: Columns = {}
@@ -215,7 +258,7 @@ def _ascii_lists(table: TextTable, at: int, element: Element) -> Columns:
         bad = np.flatnonzero((sizes < 0) | (sizes > ends - cursor - 1))
         if len(bad):
             raise FormatError(
-                f"'{element.name}' {int(bad[0])} ({table.place(at + int(bad[0]))}) says its list has "
+                f"'{element.name}' {int(bad[0])} ({table.location(at + int(bad[0]))}) claims a list of "
                 f"{int(sizes[bad[0]])} entries, but fewer follow"
             )
         columns[prop.name] = (_gather(values, cursor + 1, sizes), sizes)
@@ -224,7 +267,7 @@ def _ascii_lists(table: TextTable, at: int, element: Element) -> Columns:
 
 
 def read_binary(data: bytes, at: int, order: str, elements: list[Element]) -> dict[str, Columns]:
-    """The columns of every element of a binary file whose data begin at byte `at`; order is '<' or '>'."""
+    """The columns of every element of a binary file whose data begin at byte `at`, in byte order '<' or '>'."""
     result: dict[str, Columns] = {}
     for element in elements:
         if not element.properties or element.count == 0:
@@ -239,7 +282,7 @@ def read_binary(data: bytes, at: int, order: str, elements: list[Element]) -> di
 
 
 def _binary_uniform(data: bytes, at: int, order: str, element: Element) -> tuple[Columns, int] | None:
-    """The element read in one go where every row's lists are as long as the first row's; otherwise None."""
+    """The element as one array where the lists of all rows are as long as those of the first; otherwise None."""
     fields: list[tuple[str, str] | tuple[str, str, tuple[int]]] = []
     cursor = at
     for i, prop in enumerate(element.properties):
@@ -272,7 +315,7 @@ def _binary_uniform(data: bytes, at: int, order: str, element: Element) -> tuple
 
 
 def _binary_walk(data: bytes, at: int, order: str, element: Element) -> tuple[Columns, int]:
-    """The element read row by row: each row's place depends on the lists of the rows before it."""
+    """The element row by row: the offset of each row depends on the lists of the rows before it."""
     kinds = [
         (np.dtype(order + p.count_type) if p.count_type else None, np.dtype(order + p.type)) for p in element.properties
     ]
@@ -287,13 +330,13 @@ def _binary_walk(data: bytes, at: int, order: str, element: Element) -> tuple[Co
                 if at + count_bytes > len(data):
                     raise _short(element)
                 if count_type.kind == "f":
-                    raise FormatError(f"the list lengths of '{element.name}' are not whole numbers")
+                    raise FormatError(f"the list lengths of '{element.name}' are not integers")
                 size = int.from_bytes(data[at : at + count_bytes], byteorder, signed=count_type.kind == "i")
                 at += count_bytes
             if size < 0 or at + size * item_bytes > len(data):
                 raise FormatError(
-                    f"'{element.name}' {row} says its list has {size} entries, but the file ends before them: "
-                    "it was cut short or is damaged"
+                    f"'{element.name}' {row} claims a list of {size} entries, but the file ends before them: "
+                    "it is truncated or damaged"
                 )
             starts[i, row] = at
             sizes[i, row] = size
@@ -314,55 +357,14 @@ def _gather(values: NDArray[np.generic], starts: NDArray[np.int64], sizes: NDArr
 
 
 def _typed(values: NDArray[np.generic], kind: str) -> NDArray[np.generic]:
-    """The column in its own type; whole numbers that do not fit it as int64."""
+    """The column in its own type; integers that do not fit it as int64."""
     if kind[0] == "f":
         return values
-    whole = np.nan_to_num(values, posinf=0, neginf=0).astype(np.int64)
-    typed = whole.astype(kind)
-    return typed if (typed == whole).all() else whole
+    integers = np.nan_to_num(values, posinf=0, neginf=0).astype(np.int64)
+    typed = integers.astype(kind)
+    return typed if (typed == integers).all() else integers
 
 
 def _empty(prop: Property) -> Column:
     empty = np.zeros(0, np.dtype(prop.type))
     return empty if prop.count_type is None else (empty, np.zeros(0, np.int64))
-
-
-def write_ply(shape: Mesh | PointCloud, picture: str | None = None) -> bytes:
-    """The bytes of a PLY file: float64 coordinates, normals, RGBA colours, faces and a texture coordinate per corner.
-
-    Parameters
-    ----------
-    picture : str or None
-        The name of the texture's picture beside the file.
-    """
-    header = ["ply", "format binary_little_endian 1.0"]
-    if picture:
-        header.append(f"comment TextureFile {picture}")
-    vertex = [("position", "<f8", (3,))]
-    header += [f"element vertex {len(shape.vertices)}", *(f"property double {axis}" for axis in "xyz")]
-    normals = shape.normals if isinstance(shape, PointCloud) else None
-    if normals is not None:
-        vertex.append(("normals", "<f8", (3,)))
-        header += [f"property double {axis}" for axis in ("nx", "ny", "nz")]
-    if shape.colors is not None:
-        vertex.append(("colors", "u1", (4,)))
-        header += [f"property uchar {channel}" for channel in ("red", "green", "blue", "alpha")]
-    rows = np.zeros(len(shape.vertices), vertex)
-    rows["position"] = shape.vertices
-    if normals is not None:
-        rows["normals"] = normals
-    if shape.colors is not None:
-        rows["colors"] = shape.colors
-    body = [rows.tobytes()]
-    if isinstance(shape, Mesh):
-        face: list[tuple[str, str] | tuple[str, str, tuple[int]]] = [("n", "u1"), ("faces", "<i4", (3,))]
-        header += [f"element face {len(shape.faces)}", "property list uchar int vertex_indices"]
-        if shape.texture is not None:
-            face += [("k", "u1"), ("uv", "<f8", (6,))]
-            header.append("property list uchar double texcoord")
-        table = np.zeros(len(shape.faces), face)
-        table["n"], table["faces"] = 3, shape.faces
-        if shape.texture is not None:
-            table["k"], table["uv"] = 6, shape.texture.uv[shape.texture.uv_faces].reshape(-1, 6)
-        body.append(table.tobytes())
-    return "\n".join([*header, "end_header\n"]).encode("utf-8") + b"".join(body)

@@ -15,13 +15,13 @@ from acnn.shapes.mesh import PointCloud
 
 
 def read_xyz(data: bytes, path: Path) -> RawShape:
-    """Read one point a line: x y z, then nothing, a normal, a colour, or both in either order.
+    """Read one point per line: x y z, then nothing, a normal, a colour, or both in either order.
 
-    Or, as is common in PTS, x y z, an intensity, which is left out, and a colour of three whole numbers.
+    Or, as is common in PTS, x y z, an intensity, which is ignored, and a colour of three integers.
 
-    Words may be parted by blanks, commas or semicolons; # and // begin comments; a first line of one number (PTS) is
-    the number of points. Three numbers that have length 1 on every line are normals; three whole numbers in 0..255, or
-    fractions in 0..1 that are no normals, are colours.
+    Numbers are separated by blanks, commas or semicolons; # and // begin comments; a first line of one number (PTS) is
+    the number of points. Three numbers that have length 1 on every line are normals; three integers in 0..255, or
+    fractions in 0..1 that are not normals, are colours.
     """
     data = re.sub(rb"(#|//)[^\n]*", b"", data).replace(b",", b" ").replace(b";", b" ")
     table = TextTable(data)
@@ -37,16 +37,16 @@ def read_xyz(data: bytes, path: Path) -> RawShape:
     if columns != int(table.words[first:].max()) and columns >= 3:
         row = first + int(np.flatnonzero(table.words[first:] != table.words[first])[0])
         raise FormatError(
-            f"{table.place(row)} holds {int(table.words[row])} numbers, the first one {int(table.words[first])}"
+            f"{table.location(row)} has {int(table.words[row])} numbers, but the first one {int(table.words[first])}"
         )
     shape = _from_columns(table.table(first, table.rows, max(columns, 3), "point"))
     if not data.endswith(b"\n"):
-        shape.note("no-final-newline", 1, "the last line has no end: if the file was cut short, points are missing")
+        shape.note("no-final-newline", 1, "the last line has no line end: if the file is truncated, points are missing")
     return shape
 
 
 def read_npy(data: bytes, path: Path) -> RawShape:
-    """Read an (n, 3), (n, 6) or (n, 9) array of real numbers; columns as in XYZ. Pickled objects are refused."""
+    """Read an (n, 3), (n, 6) or (n, 9) array of real numbers; columns as in XYZ. Pickled objects are rejected."""
     try:
         array = parse_npy(data)
     except ArrayError as error:
@@ -59,7 +59,7 @@ def read_npy(data: bytes, path: Path) -> RawShape:
 
 
 def write_xyz(cloud: PointCloud) -> bytes:
-    """One point a line with all its digits: x y z, then the normal and the colour where there are any."""
+    """Bytes of a text file, one point per line with all digits: x y z, then normal and colour where there are any."""
     columns = [cloud.vertices] if cloud.normals is None else [cloud.vertices, cloud.normals]
     width = 3 * len(columns)
     form = " ".join(["%r"] * width)
@@ -71,7 +71,7 @@ def write_xyz(cloud: PointCloud) -> bytes:
 
 
 def write_npy(cloud: PointCloud) -> bytes:
-    """An (n, 3) float64 array, or (n, 6) with normals."""
+    """Bytes of an NPY file: an (n, 3) float64 array, or (n, 6) with normals."""
     stream = io.BytesIO()
     array = cloud.vertices if cloud.normals is None else np.hstack([cloud.vertices, cloud.normals])
     np.lib.format.write_array(stream, np.ascontiguousarray(array, dtype=np.float64), allow_pickle=False)
@@ -82,7 +82,7 @@ def _from_columns(columns: NDArray[np.float64]) -> RawShape:
     shape = RawShape(columns[:, :3])
     at = 3
     if _has_intensity(columns):
-        shape.note("unknown-columns", 1, "column 4: taken for an intensity, left out")
+        shape.note("unknown-columns", 1, "column 4: assumed to be an intensity, ignored")
         at = 4
     while at + 3 <= columns.shape[1]:
         three = columns[:, at : at + 3]
@@ -97,17 +97,17 @@ def _from_columns(columns: NDArray[np.float64]) -> RawShape:
         shape.note(
             "unknown-columns",
             columns.shape[1] - at,
-            f"columns {at + 1} to {columns.shape[1]}: meaning unknown, left out",
+            f"columns {at + 1} to {columns.shape[1]}: meaning unknown, ignored",
         )
     return shape
 
 
 def _has_intensity(columns: NDArray[np.float64]) -> bool:
-    """Whether the columns are x y z intensity r g b, and neither end in a normal and one more nor in r g b 255."""
-    if columns.shape[1] != 7 or _are_normals(columns[:, 3:6]) or not _are_whole_colors(columns[:, 4:]):
+    """Whether the columns are x y z intensity r g b, rather than a normal and one more, or r g b 255."""
+    if columns.shape[1] != 7 or _are_normals(columns[:, 3:6]) or not _are_byte_colors(columns[:, 4:]):
         return False
     opaque = bool((columns[:, 6] == 255).all()) and not (columns[:, 4:] == 255).all()
-    return not (opaque and _are_whole_colors(columns[:, 3:6]))
+    return not (opaque and _are_byte_colors(columns[:, 3:6]))
 
 
 def _are_normals(three: NDArray[np.float64]) -> bool:
@@ -117,8 +117,8 @@ def _are_normals(three: NDArray[np.float64]) -> bool:
 
 
 def _are_colors(three: NDArray[np.float64]) -> bool:
-    return _are_whole_colors(three) or bool(np.isfinite(three).all() and three.min() >= 0 and three.max() <= 1)
+    return _are_byte_colors(three) or bool(np.isfinite(three).all() and three.min() >= 0 and three.max() <= 1)
 
 
-def _are_whole_colors(three: NDArray[np.float64]) -> bool:
+def _are_byte_colors(three: NDArray[np.float64]) -> bool:
     return bool((three == np.rint(three)).all() and three.min() >= 0 and three.max() <= 255)

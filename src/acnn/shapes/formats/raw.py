@@ -1,4 +1,4 @@
-"""What all readers share: the unchecked contents of a file, tables of numbers in text, and files beside a shape."""
+"""Common parts of the readers: unchecked file contents, colours, images, files beside a shape, tables in text."""
 
 from __future__ import annotations
 
@@ -10,38 +10,43 @@ from numpy.typing import NDArray
 
 from acnn.shapes.mesh import Finding
 
+NEWLINE = ord("\n")
+MAX_PIXELS = 1 << 26
+"""Largest texture image that is decoded: 8192 x 8192 pixels, 256 MB as RGBA."""
+
 
 class FormatError(Exception):
-    """The bytes of a file do not follow its format; the message says what and where, without the file's name."""
+    """The bytes of a file do not follow its format; the message names what and where, without the file's name."""
 
 
 @dataclass(eq=False)
 class RawShape:
-    """The contents of a file, with its own numbering.
+    """The unchecked contents of a file, in file order.
 
     Attributes
     ----------
     vertices : (n, 3) float64 array
+        Coordinates, possibly not finite.
     corners : (c,) int64 array
         The vertices of all polygons, one polygon after another.
     sizes : (polygons,) int64 array
-        How many corners each polygon has.
+        Number of corners of each polygon.
     uv : (k, 2) float64 array or None
-        V upwards, or None.
+        Texture coordinates, v upwards.
     uv_corners : (c,) int64 array or None
-        For each corner its row in `uv`, or None.
+        Row of `uv` for each corner.
     colors : (n, 4) uint8 array or None
-        Or None.
-    normals : (n, 3) array or None
-        Or None.
+        RGBA colours of the vertices.
+    normals : (n, 3) float64 array or None
+        Normals of the vertices, of any length.
     image : (height, width, 3 or 4) uint8 array or None
-        Or None.
+        Texture image.
     soup : bool
-        True where the format cannot share vertices between faces.
+        Whether the format cannot share vertices between faces.
     origin : str
-        What holds it, in messages: `file` or `array`.
+        What the data come from, in messages: `file` or `array`.
     findings : list[Finding]
-        What the reader noticed.
+        Findings of the reader.
     """
 
     vertices: NDArray[np.float64]
@@ -57,15 +62,24 @@ class RawShape:
     findings: list[Finding] = field(default_factory=list)
 
     def note(self, kind: str, count: int, text: str) -> None:
-        """Record something that was noticed and that no repair can bring back."""
+        """Record a finding that no repair can undo."""
         self.findings.append(Finding(kind, int(count), text, repaired=False))
 
 
 def colors_from(values: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """RGBA bytes from up to 4 columns.
+    """Convert colours to RGBA bytes.
 
-    Floats count as 0..1, or as 0..255 where one is above 1. Integers count as 0..255; where one is above that, by the
-    range of their type, or as 0..65535 where the type is wider than 16 bits but no number needs more.
+    Floats have the range 0..1, or 0..255 where one is above 1. Integers have the range 0..255; where one is above that,
+    the range of their type, or 0..65535 where the type is wider than 16 bits but no value needs more.
+
+    Parameters
+    ----------
+    values : (n, up to 4) array
+        Colour channels; missing ones become 255.
+
+    Returns
+    -------
+    (n, 4) uint8 array
     """
     values = np.asarray(values)
     if values.dtype.kind == "f":
@@ -82,29 +96,27 @@ def colors_from(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     return rgba
 
 
-MAX_PIXELS = 1 << 26
-
-
 def read_beside(path: Path, name: str) -> bytes | None:
-    """The bytes of a file that `path` refers to by a relative name, or None.
+    """The bytes of a file that `path` refers to by a relative name; None where it cannot be read.
 
-    Only files inside the folder of `path` are read: no absolute name, no way up, no address, no link leading out.
+    Only files inside the folder of `path` are read: no absolute paths, no parent folders, no URLs, no links that leave
+    the folder.
     """
     name = name.strip().replace("\\", "/")
     if not name or ":" in name or "\0" in name or name.startswith("/") or ".." in name.split("/"):
         return None
     folder = path.parent.resolve()
     try:
-        wanted = (folder / name).resolve()
-        if not wanted.is_relative_to(folder) or not wanted.is_file():
+        file = (folder / name).resolve()
+        if not file.is_relative_to(folder) or not file.is_file():
             return None
-        return wanted.read_bytes()
-    except (OSError, ValueError, RuntimeError):  # no name of a file here, or links that run in a circle
+        return file.read_bytes()
+    except (OSError, ValueError, RuntimeError):  # not a valid file name here, or a cycle of links
         return None
 
 
 def decode_image(data: bytes) -> NDArray[np.uint8] | None:
-    """A picture as (height, width, 3 or 4) uint8, or None where it cannot be read or has more than 2^26 pixels."""
+    """Decode an image to (height, width, 3 or 4) uint8; None where it is damaged or larger than `MAX_PIXELS`."""
     import io
     import warnings
 
@@ -118,12 +130,12 @@ def decode_image(data: bytes) -> NDArray[np.uint8] | None:
                     return None
                 has_alpha = image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info
                 return np.array(image.convert("RGBA" if has_alpha else "RGB"), dtype=np.uint8)
-    except Exception:  # the decoders raise many kinds; a broken picture must not cost the shape
+    except Exception:  # decoders raise many types; a damaged image must not prevent the shape from loading
         return None
 
 
 def encode_png(image: NDArray[np.uint8]) -> bytes:
-    """A picture as the bytes of a PNG file."""
+    """Encode a (height, width, 3 or 4) uint8 image as PNG."""
     import io
 
     from PIL import Image
@@ -133,19 +145,22 @@ def encode_png(image: NDArray[np.uint8]) -> bytes:
     return stream.getvalue()
 
 
-NEWLINE = ord("\n")
-
-
 class TextTable:
-    """The rows of a text that hold at least one word, and how many words each has.
-
-    - rows: how many such rows there are
-    - words: (rows,) int64, words in each of them
+    """The non-empty lines of a text as rows of words.
 
     Parameters
     ----------
+    text : bytes
+        With any line ends.
     unit : str
-        What a row is called in messages.
+        Name of a line in messages.
+
+    Attributes
+    ----------
+    rows : int
+        Number of non-empty lines.
+    words : (rows,) int64 array
+        Number of words of each.
     """
 
     def __init__(self, text: bytes, unit: str = "line") -> None:
@@ -164,12 +179,12 @@ class TextTable:
         self._lines = np.flatnonzero(kept) + 1
         self.rows = len(self.words)
 
-    def place(self, row: int) -> str:
-        """Where a row is, for messages: lines are counted from 1."""
+    def location(self, row: int) -> str:
+        """The line of a row, for messages; 1-based."""
         return f"{self.unit} {int(self._lines[row])}"
 
     def text(self, first: int, last: int) -> bytes:
-        """The text of rows first to last - 1."""
+        """Text of rows first to last - 1."""
         begin = int(self._starts[first]) if first < self.rows else len(self._text)
         end = int(self._starts[last]) if last < self.rows else len(self._text)
         return self._text[begin:end]
@@ -180,7 +195,7 @@ class TextTable:
         Raises
         ------
         FormatError
-            With the line where a word is not a number.
+            Where a word is not a number, with its line.
         """
         expected = int(self.words[first:last].sum())
         if expected == 0:
@@ -189,11 +204,11 @@ class TextTable:
         if values is None or len(values) != expected:
             row = self._first_bad_row(first, last, dtype)
             snippet = self.text(row, row + 1).strip()[:40].decode("ascii", "replace")
-            raise FormatError(f"{self.place(row)} should hold numbers only, but reads '{snippet}'")
+            raise FormatError(f"{self.location(row)} should hold numbers only, but reads '{snippet}'")
         return values
 
     def table(self, first: int, last: int, columns: int, what: str) -> NDArray[np.float64]:
-        """Rows first to last - 1 as a (rows, columns) array; further words of each row are left out."""
+        """Rows first to last - 1 as a (rows, columns) array; further words of each row are ignored."""
         words = self.words[first:last]
         if len(words) == 0:
             return np.zeros((0, columns))
@@ -201,7 +216,7 @@ class TextTable:
         if len(short):
             row = first + int(short[0])
             raise FormatError(
-                f"{what} {int(short[0])} ({self.place(row)}) has {int(self.words[row])} numbers, "
+                f"{what} {int(short[0])} ({self.location(row)}) has {int(self.words[row])} numbers, "
                 f"but {columns} are needed"
             )
         values = self.numbers(first, last)
@@ -211,7 +226,7 @@ class TextTable:
         return values[begins[:, None] + np.arange(columns)].astype(np.float64)
 
     def _first_bad_row(self, first: int, last: int, dtype: type) -> int:
-        # Halving: the front half either holds the first bad row or is sound.
+        """Binary search: either the first half contains the first bad row, or it is valid."""
         while last - first > 1:
             middle = (first + last) // 2
             values = _parse(self.text(first, middle), dtype)
@@ -223,7 +238,7 @@ class TextTable:
 
 
 def word_starts(array: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Where words begin in a text; every ASCII control character counts as a blank."""
+    """Indices where words begin in a text; every ASCII control character counts as a blank."""
     blank = array <= 32
     begins = ~blank
     begins[1:] &= blank[:-1]
@@ -233,5 +248,5 @@ def word_starts(array: NDArray[np.uint8]) -> NDArray[np.int64]:
 def _parse(text: bytes, dtype: type) -> NDArray[np.float64] | NDArray[np.int64] | None:
     try:
         return np.fromstring(text.decode("ascii"), dtype=dtype, sep=" ")
-    except ValueError:  # not ASCII, or a word that is no number
+    except ValueError:  # not ASCII, or not a number
         return None

@@ -1,4 +1,4 @@
-"""STL, read and written by trimesh, with the checks of length that it leaves out."""
+"""STL: reading and writing with trimesh, with the length checks that it lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from acnn.shapes.mesh import Mesh
 
 
 def read_stl(data: bytes, path: Path) -> RawShape:
-    """Read a binary or ASCII STL file: three vertices of its own for every face, in the file's order."""
+    """Read a binary or ASCII STL file: three separate vertices for every face, in file order."""
     from trimesh.exchange.stl import load_stl_ascii, load_stl_binary
 
     promised = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
@@ -24,7 +24,7 @@ def read_stl(data: bytes, path: Path) -> RawShape:
         if promised >= 0:
             raise FormatError(
                 f"the header promises {promised} faces ({84 + 50 * promised} bytes), but the file has {len(data)}: "
-                "it was cut short or its header is damaged"
+                "it is truncated or its header is damaged"
             )
         raise FormatError("it is too short for an STL file")
     if binary:
@@ -32,18 +32,18 @@ def read_stl(data: bytes, path: Path) -> RawShape:
     else:
         lower = data.lower()
         if lower.count(b"endsolid") == 0:
-            raise FormatError("the text does not end with 'endsolid': it was cut short")
+            raise FormatError("the text does not end with 'endsolid': it is truncated")
         try:
-            # Letters beyond ASCII can only be in names, or damage; trimesh would guess at their encoding.
+            # Characters beyond ASCII only occur in names or from damage; trimesh would guess their encoding.
             with _trimesh_silent():
                 kwargs = load_stl_ascii(io.BytesIO(data.decode("ascii", "replace").encode("utf-8")))
         except ValueError as error:
             raise FormatError("a facet does not have three corners of three numbers: it is damaged") from error
-        found = sum(len(part["vertices"]) for part in _parts(kwargs))
+        found = sum(len(part["vertices"]) for part in _solids(kwargs))
         expected = 3 * lower.count(b"endfacet")
         if found != expected:
             raise FormatError(f"{expected // 3} facets need {expected} vertices, but {found} were found: it is damaged")
-    vertices = [np.asarray(part["vertices"], np.float64) for part in _parts(kwargs)]
+    vertices = [np.asarray(part["vertices"], np.float64) for part in _solids(kwargs)]
     if not vertices:
         raise FormatError("it holds no faces")
     all_vertices = np.concatenate(vertices)
@@ -52,7 +52,7 @@ def read_stl(data: bytes, path: Path) -> RawShape:
 
 
 def write_stl(mesh: Mesh) -> bytes:
-    """A binary STL file: coordinates as float32, vertices repeated for every face."""
+    """Bytes of a binary STL file: coordinates as float32, vertices repeated for every face."""
     from trimesh import Trimesh
     from trimesh.exchange.stl import export_stl
 
@@ -61,7 +61,7 @@ def write_stl(mesh: Mesh) -> bytes:
 
 @contextmanager
 def _trimesh_silent() -> Iterator[None]:
-    """Keep trimesh from logging tracebacks about normals, which are not used here."""
+    """Suppress tracebacks that trimesh logs about normals, which are not used here."""
     from trimesh.util import log
 
     before, log.disabled = log.disabled, True
@@ -71,8 +71,8 @@ def _trimesh_silent() -> Iterator[None]:
         log.disabled = before
 
 
-def _parts(kwargs: dict) -> list[dict]:
-    """What trimesh found: one mesh, or one for each solid of a text file."""
+def _solids(kwargs: dict) -> list[dict]:
+    """The meshes that trimesh read: one, or one for each solid of a text file."""
     if "vertices" in kwargs:
         return [kwargs]
     return [part for part in kwargs.get("geometry", {}).values() if len(part["vertices"])]
