@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.patches.operator import PatchOperator
-from acnn.patches.settings import SUFFICIENT, WIDE, PatchSettings
+from acnn.patches.settings import NEGLIGIBLE, SUFFICIENT, WIDE, PatchSettings
 from acnn.progress import Progress
 from acnn.shapes.mesh import Shape
 from acnn.surface.curvature import principal_frames
 from acnn.surface.heat import exact_rows, spectral_rows
-from acnn.surface.laplacian import StiffnessParts, stiffness_parts
+from acnn.surface.laplacian import stiffness_parts
 from acnn.surface.sparse_rows import SparseRows
-from acnn.surface.spectra import eigenpairs
+from acnn.surface.spectra import sufficient_spectra
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
@@ -76,8 +76,7 @@ def build_patches(
     vertices: IntArray = np.zeros(0, dtype=np.int32)
     values: NDArray[np.float16] = np.zeros(0, dtype=np.float16)
     kept: FloatArray = np.ones((settings.angles, 0))
-    parts = stiffness_parts(surface, frames)
-    wide, eigenvalues, eigenfunctions = wide_pairs(parts, surface.vertex_areas, settings, threads)
+    wide, eigenvalues, eigenfunctions = wide_part(surface, frames, settings, threads)
     narrow = [i for i in range(len(settings.scales)) if i not in wide]
     if narrow:
         from acnn.surface.sparse_rows import largest_entries, renormalise_and_round
@@ -186,54 +185,53 @@ def narrow_rows(
     return other.rows(*arguments, times, keep, rows, threads=threads, progress=progress)
 
 
-def wide_pairs(
-    parts: StiffnessParts, mass: FloatArray, settings: PatchSettings, threads: int | None = None
+def wide_part(
+    surface: Surface, frames: FloatArray, settings: PatchSettings, threads: int | None = None
 ) -> tuple[tuple[int, ...], NDArray[np.float32], NDArray[np.float32]]:
     """Eigenpairs of every angle, and the scales for which they suffice.
 
     Eigenpairs serve a scale t above `WIDE` where exp(-t lambda) has fallen to `SUFFICIENT` at the last pair of every
-    angle. Pairs that do not matter are left out: those with exp(-t lambda) below 1e-4 at the smallest of these scales.
+    angle. Pairs with exp(-t lambda) below `NEGLIGIBLE` at the smallest of these scales are dropped.
 
     Parameters
     ----------
-    parts, mass
-        The operators of the surface, and its vertex areas (n,).
-    settings
-        Angles, scales, and how many pairs may be computed.
-    threads
+    surface : Surface
+        Mesh or cloud, in normalised units.
+    frames : (m, 2, 3) array
+        Orthonormal frame of every face, the direction of theta = 0 first.
+    settings : PatchSettings
+        Angles, anisotropy, scales, kernel and the largest number of eigenpairs.
+    threads : int or None
         None is one per core.
 
     Returns
     -------
-    wide : tuple of int
-        Positions of the scales that the pairs serve; there may be none.
-    eigenvalues : (angles, k) array
-    eigenfunctions : (angles, n, k) array
+    wide : tuple[int, ...]
+        Positions of the scales that the eigenpairs serve; may be empty.
+    eigenvalues : (angles, k) float32 array
+    eigenfunctions : (angles, n, k) float32 array
         k = 0 where no scale is wide.
     """
-    n = len(mass)
-    count = min(settings.eigenpairs, n - 1)
-    wide = [i for i, t in enumerate(settings.scales) if settings.kernel == "auto" and t > WIDE]
-    by_angle: dict[int, tuple[FloatArray, FloatArray]] = {}
-    # Both principal directions go first: they need most pairs, and where theirs do not suffice no others are needed.
-    first = sorted({0, settings.angles // 2})
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        for angles in (first, [a for a in range(settings.angles) if a not in first]):
-            if wide:
-                matrices = (parts.matrix(settings.alpha, settings.thetas[a]) for a in angles)
-                results = pool.map(lambda matrix: eigenpairs(matrix, mass, count), matrices)
-                by_angle |= dict(zip(angles, results, strict=True))
-                last = min(values[-1] for values, _ in by_angle.values())
-                wide = [i for i in wide if np.exp(-settings.scales[i] * last) <= SUFFICIENT]
-    found = [by_angle[a] for a in sorted(by_angle)]
-    if not wide:
-        return (), np.zeros((settings.angles, 0), np.float32), np.zeros((settings.angles, n, 0), np.float32)
+
+    def wide_scales(last_eigenvalue: float) -> tuple[int, ...]:
+        wide = [i for i, t in enumerate(settings.scales) if settings.kernel == "auto" and t > WIDE]
+        return tuple(i for i in wide if np.exp(-settings.scales[i] * last_eigenvalue) <= SUFFICIENT)
+
+    spectra = None
+    if wide_scales(np.inf):
+        spectra = sufficient_spectra(
+            surface, frames, settings.spectra, lambda last: len(wide_scales(last)) > 0, threads
+        )
+    if spectra is None:
+        none: NDArray[np.float32] = np.zeros((settings.angles, 0), np.float32)
+        return (), none, np.zeros((settings.angles, len(surface.vertices), 0), np.float32)
+    wide = wide_scales(float(spectra.eigenvalues[:, -1].min()))
     smallest = min(settings.scales[i] for i in wide)
-    needed = max(int(np.sum(smallest * values < np.log(1e4))) for values, _ in found)
+    count = int((smallest * spectra.eigenvalues < np.log(1.0 / NEGLIGIBLE)).sum(axis=1).max())
     return (
-        tuple(wide),
-        np.stack([values[:needed] for values, _ in found]).astype(np.float32),
-        np.stack([functions[:, :needed] for _, functions in found]).astype(np.float32),
+        wide,
+        spectra.eigenvalues[:, :count].astype(np.float32),
+        spectra.eigenfunctions[:, :, :count].astype(np.float32),
     )
 
 
@@ -297,7 +295,7 @@ def check_kernels(
     chosen = np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False)).astype(np.int32)
     frames = principal_frames(surface, settings.smoothing)
     parts, mass = stiffness_parts(surface, frames), surface.vertex_areas
-    wide, values, functions = wide_pairs(parts, mass, settings, threads)
+    wide, values, functions = wide_part(surface, frames, settings, threads)
     narrow = [i for i in range(len(settings.scales)) if i not in wide]
     found = narrow_rows(surface, frames, settings, narrow, 1.0, chosen, threads) if narrow else None
     kernels = [(a, s) for a in range(settings.angles) for s in range(len(settings.scales))]

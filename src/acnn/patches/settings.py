@@ -10,6 +10,7 @@ import numpy as np
 
 from acnn.arguments import check_fields
 from acnn.errors import InputError
+from acnn.surface.spectra import SpectraSettings
 from acnn.surface.surface import REFERENCE_LENGTH
 from acnn.types import FloatArray
 
@@ -27,6 +28,9 @@ SUFFICIENT = 2e-3
 
 The L1 error of rows is then about as large, and up to five times as large in the worst row, on humans of 2,500 and
 6,890 vertices: as that of the kernel `rational`."""
+
+NEGLIGIBLE = 1e-4
+"""Eigenpairs with exp(-t lambda) below this are not stored: a twentieth of `SUFFICIENT`."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,11 @@ class PatchSettings:
     def thetas(self) -> FloatArray:
         """(angles,) angles of the kernels' long axes from v_M, in radians."""
         return np.arange(self.angles) * np.pi / self.angles
+
+    @property
+    def spectra(self) -> SpectraSettings:
+        """Settings of the eigenproblems that serve the wide scales."""
+        return SpectraSettings(self.alpha, self.angles, self.eigenpairs, self.smoothing)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for files and hashes."""

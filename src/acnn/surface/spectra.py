@@ -1,24 +1,232 @@
-"""The first eigenpairs of a Laplacian: W phi = lambda S phi."""
+"""Spectra of a surface: the first eigenpairs of its Laplacians, W phi = lambda S phi, one problem for every angle."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import ArpackError, LinearOperator, SuperLU, eigsh, splu
 
-from acnn.arguments import check_arguments
+from acnn.arguments import check_arguments, check_fields
 from acnn.errors import InputError
+from acnn.progress import Progress
 from acnn.shapes.topology import groups
+from acnn.surface.curvature import SMOOTHING, principal_frames
+from acnn.surface.laplacian import StiffnessParts, stiffness, stiffness_parts
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
 COMPONENTS = 50
-"""Components up to which a surface has its own spectrum: a quarter of the 200 eigenfunctions that maps are made of."""
+"""Largest number of components of a surface whose spectrum covers all of them: a quarter of the 200 eigenfunctions that
+functional maps use."""
 
 MAIN = 0.95
-"""Fraction of the area that is no debris."""
+"""Fraction of the total area that `main_components` cover; the remaining components count as debris."""
+
+
+@dataclass(frozen=True)
+class SpectraSettings:
+    """Everything that the spectra of a surface depend on besides the surface.
+
+    Attributes
+    ----------
+    alpha : float
+        Conductivity along the long axis over that across it; 1 is isotropic.
+    angles : int
+        L, the number of eigenproblems; the long axis of problem l is at theta_l = l pi / L from v_M.
+    count : int
+        k, the number of eigenpairs of each problem.
+    smoothing : float
+        Radius over which curvature is averaged, in normalised units.
+
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
+    """
+
+    alpha: float = 1.0
+    angles: int = 1
+    count: int = 100
+    smoothing: float = SMOOTHING
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if not (np.isfinite(self.alpha) and self.alpha >= 1):
+            raise InputError(f"alpha = {self.alpha}: it must be at least 1, which is isotropic.")
+        if not 1 <= self.angles <= 360:
+            raise InputError(f"{self.angles} angles: the number of angles must be between 1 and 360.")
+        if self.count < 1:
+            raise InputError(f"{self.count} eigenpairs: at least one is needed.")
+
+    @property
+    def thetas(self) -> FloatArray:
+        """(angles,) array, theta_l = l pi / L in radians."""
+        return np.arange(self.angles) * np.pi / self.angles
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for files and hashes."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """The first eigenpairs of L anisotropic Laplacians of one surface.
+
+    For every angle theta_l, W(alpha, theta_l) phi = lambda S phi with Phi^T S Phi = I.
+
+    Attributes
+    ----------
+    eigenvalues : (L, k) array
+        Ascending for every angle.
+    eigenfunctions : (L, n, k) array
+        Orthonormal with respect to the areas.
+    areas : (n,) array
+        Vertex areas, the diagonal of S.
+    settings : SpectraSettings
+        The settings that they were computed with.
+    """
+
+    eigenvalues: FloatArray
+    eigenfunctions: FloatArray
+    areas: FloatArray
+    settings: SpectraSettings
+
+    def __repr__(self) -> str:
+        angles, n, count = self.eigenfunctions.shape
+        return f"Spectra({n} vertices, {angles} angles, {count} eigenpairs)"
+
+
+@check_arguments
+def compute_spectra(
+    surface: Surface, settings: SpectraSettings, progress: Progress | None = None, threads: int | None = None
+) -> Spectra:
+    """Solve one eigenproblem W(alpha, theta_l) phi = lambda S phi for every angle theta_l = l pi / L.
+
+    With alpha = 1 and one angle the problem is that of the Laplacian, as `surface_eigenpairs` solves it.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    settings : SpectraSettings
+        Anisotropy, number of angles and number of eigenpairs; n - 1 pairs where n is not larger than their number.
+    progress : Progress or None
+        Called with (problems solved, total).
+    threads : int or None
+        None is one per core.
+
+    Returns
+    -------
+    Spectra
+        In float64.
+
+    Raises
+    ------
+    InputError
+        Where the eigenpairs cannot be computed.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import SpectraSettings, compute_spectra
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> compute_spectra(surface, SpectraSettings(alpha=100.0, angles=2, count=5))
+    Spectra(2500 vertices, 2 angles, 5 eigenpairs)
+    """
+    if settings.alpha == 1.0 and settings.angles == 1:
+        eigenvalues, eigenfunctions = surface_eigenpairs(surface, settings.count)
+        if progress:
+            progress(1, 1)
+        return Spectra(eigenvalues[None], eigenfunctions[None], surface.vertex_areas, settings)
+    problems = _Eigenproblems(surface, principal_frames(surface, settings.smoothing), settings)
+    problems.solve(range(settings.angles), threads, progress)
+    return problems.spectra()
+
+
+def sufficient_spectra(
+    surface: Surface,
+    frames: FloatArray,
+    settings: SpectraSettings,
+    suffices: Callable[[float], bool],
+    threads: int | None = None,
+) -> Spectra | None:
+    """Spectra of all angles if their eigenpairs reach far enough, else None.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    frames : (m, 2, 3) array
+        Orthonormal frame of every face, the direction of theta = 0 first.
+    settings : SpectraSettings
+        Anisotropy, number of angles and number of eigenpairs.
+    suffices : Callable[[float], bool]
+        Decides from the smallest, over the angles, of the last eigenvalues.
+    threads : int or None
+        None is one per core.
+
+    Returns
+    -------
+    Spectra or None
+        In float64.
+
+    Raises
+    ------
+    InputError
+        Where the eigenpairs cannot be computed.
+    """
+    problems = _Eigenproblems(surface, frames, settings)
+    # The two principal directions need most eigenpairs: where theirs do not suffice, no other problem has to be solved.
+    principal = sorted({0, settings.angles // 2})
+    for angles in (principal, [angle for angle in range(settings.angles) if angle not in principal]):
+        problems.solve(angles, threads)
+        if not suffices(problems.smallest_last_eigenvalue):
+            return None
+    return problems.spectra()
+
+
+def surface_eigenpairs(surface: Surface, k: int) -> tuple[FloatArray, FloatArray]:
+    """First eigenpairs of the Laplacian of a surface, W phi = lambda S phi, without its debris.
+
+    Every component has an eigenvalue 0, so that the first eigenpairs of a scan with hundreds of specks around it would
+    all be constant functions. A surface of more than `COMPONENTS` components is therefore replaced by its
+    `main_components`.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    k : int
+        Number of eigenpairs; n - 1 where n is not larger.
+
+    Returns
+    -------
+    eigenvalues : (k,) array
+        Ascending.
+    eigenfunctions : (n, k) array
+        Orthonormal with respect to the vertex areas, 0 on debris.
+
+    Raises
+    ------
+    InputError
+        Where the eigenpairs cannot be computed.
+    """
+    matrix, areas = stiffness(surface), surface.vertex_areas
+    n = len(areas)
+    count, component = _components(matrix)
+    if count <= COMPONENTS:
+        return eigenpairs(matrix, areas, min(k, n - 1))
+    main = np.flatnonzero(np.isin(component, main_components(np.bincount(component, areas).astype(float))))
+    eigenvalues, restricted = eigenpairs(sp.csr_array(matrix[main][:, main]), areas[main], min(k, len(main) - 1))
+    eigenfunctions = np.zeros((n, len(eigenvalues)))
+    eigenfunctions[main] = restricted
+    return eigenvalues, eigenfunctions
 
 
 @check_arguments
@@ -82,44 +290,47 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
     return np.maximum(values[order], 0.0), functions[:, order]
 
 
-def surface_eigenpairs(surface: Surface, k: int) -> tuple[FloatArray, FloatArray]:
-    """First eigenpairs of the Laplacian of a surface, of which debris takes none.
-
-    Every component has an eigenvalue 0, so that a scan with hundreds of specks around it would have no other among the
-    first. A surface of more than `COMPONENTS` components is therefore replaced by its `main_components`.
-
-    Parameters
-    ----------
-    surface : Surface
-    k
-        How many; fewer where there are not as many vertices.
-
-    Returns
-    -------
-    eigenvalues : array
-        (k,) ascending.
-    eigenfunctions : array
-        (n, k) orthonormal with respect to the vertex areas, 0 on what was left out.
-    """
-    from acnn.surface.laplacian import stiffness
-
-    matrix, mass = stiffness(surface), surface.vertex_areas
-    n = len(mass)
-    count, member = _components(matrix)
-    if count <= COMPONENTS:
-        return eigenpairs(matrix, mass, min(k, n - 1))
-    kept = np.flatnonzero(np.isin(member, main_components(np.bincount(member, mass).astype(float))))
-    values, inner = eigenpairs(sp.csr_array(matrix[kept][:, kept]), mass[kept], min(k, len(kept) - 1))
-    functions = np.zeros((n, len(values)))
-    functions[kept] = inner
-    return values, functions
-
-
 def main_components(areas: FloatArray) -> IntArray:
     """The largest components that together have `MAIN` of the area, the largest first."""
     order = np.argsort(-areas, kind="stable")
     total = np.cumsum(areas[order])
     return order[: int(np.searchsorted(total, MAIN * total[-1])) + 1]
+
+
+class _Eigenproblems:
+    """The eigenproblems of all angles, solved in any order."""
+
+    def __init__(self, surface: Surface, frames: FloatArray, settings: SpectraSettings) -> None:
+        self.settings = settings
+        self.parts: StiffnessParts = stiffness_parts(surface, frames)
+        self.areas = surface.vertex_areas
+        count = min(settings.count, len(self.areas) - 1)
+        self.eigenvalues = np.full((settings.angles, count), np.inf)
+        self.eigenfunctions = np.empty((settings.angles, len(self.areas), count))
+
+    def solve(self, angles: Sequence[int], threads: int | None, progress: Progress | None = None) -> None:
+        """Solve the problems of some angles."""
+
+        def run(angle: int) -> None:
+            matrix = self.parts.matrix(self.settings.alpha, self.settings.thetas[angle])
+            pairs = eigenpairs(matrix, self.areas, self.eigenvalues.shape[1])
+            self.eigenvalues[angle], self.eigenfunctions[angle] = pairs
+
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            jobs = [pool.submit(run, angle) for angle in angles]
+            for done, job in enumerate(as_completed(jobs), 1):
+                job.result()
+                if progress:
+                    progress(done, len(jobs))
+
+    @property
+    def smallest_last_eigenvalue(self) -> float:
+        """Smallest of the last eigenvalues of the problems solved."""
+        return float(self.eigenvalues[:, -1].min())
+
+    def spectra(self) -> Spectra:
+        """All eigenpairs, once every problem is solved."""
+        return Spectra(self.eigenvalues, self.eigenfunctions, self.areas, self.settings)
 
 
 def _components(stiffness: sp.csr_array) -> tuple[int, IntArray]:
