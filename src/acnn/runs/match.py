@@ -17,13 +17,12 @@ from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import reference_to_target_from, subvertex_map, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
 from acnn.correspondence.soft_map import SoftMap
-from acnn.descriptors.settings import describe_surface
 from acnn.errors import InputError
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.shapes.mesh import BarycentricPoints, Shape
 from acnn.surface.surface import Surface, surface_of
-from acnn.training.prepared import cached_descriptors, make_patches
+from acnn.training.prepared import cached_descriptors, describe_shape, make_patches
 from acnn.types import FloatArray, IntArray
 
 HUMANS = "humans"
@@ -176,9 +175,7 @@ def match_shape(
     begin_stage(progress, "network output")
     surface = surface_of(shape, patches.unit)
     settings = run.config.descriptors
-    described = (
-        cached_descriptors(shape, surface, settings) if cache else describe_surface(surface, settings, shape=shape)
-    )
+    described = cached_descriptors(shape, surface, settings) if cache else describe_shape(shape, surface, settings)
     soft = run.soft_map(described, patches, k=CANDIDATES)
     reference = surface_of(run.reference, run.facts.get("unit"))
     if method != "none":

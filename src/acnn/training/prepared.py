@@ -18,9 +18,10 @@ from acnn.arguments import check_arguments
 from acnn.cache import cache_folder, check_there, entry_path, mark_added, mark_used
 from acnn.correspondence.matchable import check_matchable
 from acnn.datasets.dataset import Sample
-from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
+from acnn.descriptors.settings import DescriptorSettings, describe_surface
 from acnn.errors import InputError
 from acnn.files import full_disk, map_arrays, read_arrays, write_arrays
+from acnn.input_files import read_npy
 from acnn.patches.anisotropic import DEFAULT, build_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
@@ -122,7 +123,7 @@ def prepare_sample(
     if not _sound_descriptors(path):
         known = False
         surface = surface or surface_of(shape, length)
-        write_descriptors(path, describe_surface(surface, descriptors, shape=shape, threads=threads))
+        write_descriptors(path, describe_shape(shape, surface, descriptors, threads=threads))
         mark_added(path)
     return Prepared(
         name=sample.name,
@@ -159,7 +160,7 @@ def cached_descriptors(
     """
     path = descriptors_path(shape, settings, surface.unit, folder)
     if not _sound_descriptors(path):
-        write_descriptors(path, describe_surface(surface, settings, shape=shape))
+        write_descriptors(path, describe_shape(shape, surface, settings))
         mark_added(path)
     return read_descriptors(path)
 
@@ -169,6 +170,76 @@ def descriptors_path(shape: Shape, settings: DescriptorSettings, unit: float, fo
     own = own_descriptors(shape) if "file" in settings.kinds else None
     key = content_key(shape, {"descriptors": DESCRIPTOR_VERSION, "settings": settings.as_dict(), "unit": unit}, own)
     return entry_path("descriptors", key, folder)
+
+
+def describe_shape(
+    shape: Shape, surface: Surface, settings: DescriptorSettings, threads: int | None = None
+) -> NDArray[np.float32]:
+    """Compute the descriptors of a shape; for kind `file`, read the user's own array beside its file.
+
+    Parameters
+    ----------
+    shape : Shape
+        Mesh or cloud.
+    surface : Surface
+        The surface of the shape, in the unit in which the settings state lengths.
+    settings : DescriptorSettings
+        Kinds of descriptors and their sizes.
+    threads : int or None
+        None is one per core.
+
+    Returns
+    -------
+    (n, p) float32 array
+
+    Raises
+    ------
+    InputError
+        Where the user's own array is missing or does not fit, or a value is not finite.
+    """
+    own = own_descriptors(shape) if "file" in settings.kinds else None
+    return describe_surface(surface, settings, own=own, threads=threads)
+
+
+def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
+    """Read the user's own descriptors NAME.npy beside a shape's file, one row for each vertex in the file.
+
+    Parameters
+    ----------
+    shape : Shape or None
+        As `load` returns it.
+
+    Returns
+    -------
+    (n, p) float32 array
+        Rows of the vertices as loaded.
+
+    Raises
+    ------
+    InputError
+        Where the shape came from no file, or NAME.npy is missing or does not fit.
+    """
+    if shape is None or shape.source is None or not shape.source.path:
+        raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
+    path = Path(shape.source.path).with_suffix(".npy")
+    expected = len(shape.source.from_file)
+    if not path.is_file():
+        raise InputError(
+            f"{path}: there is no such file. Kind 'file' takes descriptors of {Path(shape.source.path).name} from it: "
+            f"an array with {expected} rows, one for each vertex."
+        )
+    array = read_npy(path)
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; ({expected}, p) numbers are needed.")
+    if len(array) != expected:
+        raise InputError(f"{path}: has {len(array)} rows, but {Path(shape.source.path).name} has {expected} vertices.")
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite
+        values = array[shape.source.to_file].astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        row = int(shape.source.to_file[bad[0]])
+        raise InputError(f"{path}: row {row} (and {len(bad) - 1} more) holds NaN or numbers beyond float32.")
+    return values
 
 
 def write_descriptors(path: Path, values: NDArray[np.float32]) -> None:
