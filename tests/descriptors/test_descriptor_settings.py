@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from acnn.descriptors import shot
+from acnn.descriptors import shot, valence_descriptors
 from acnn.descriptors.settings import DescriptorSettings, describe_surface
 from acnn.errors import InputError
 from acnn.shapes import Mesh
@@ -59,3 +59,13 @@ def test_own_descriptors_stand_beside_computed_ones(surface: Surface) -> None:
         describe_surface(surface, settings)
     with pytest.raises(InputError, match=r"\(80, 2\).*\(81, p\)"):
         describe_surface(surface, settings, own=own[:-1])
+
+
+def test_the_earlier_name_of_the_valence_descriptor_is_accepted(surface: Surface) -> None:
+    old = DescriptorSettings(kinds=("shot", "rings"), shot_radii=(40,))
+    assert old == DescriptorSettings(kinds=("shot", "valences"), shot_radii=(40,))
+    assert old.as_dict()["kinds"] == ["shot", "valences"]
+    assert DescriptorSettings(kinds="rings").kinds == ("valences",)
+    np.testing.assert_array_equal(describe_surface(surface, old)[:, 544:], valence_descriptors(surface))
+    with pytest.raises(InputError, match="each once"):
+        DescriptorSettings(kinds=("rings", "valences"))

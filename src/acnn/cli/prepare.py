@@ -32,7 +32,7 @@ def prepare(
         str | None, typer.Option(help="Times t at geodesic diameter 200. Without a preset: 3,6,12,24.")
     ] = None,
     descriptors: Annotated[
-        str | None, typer.Option(help="One or more of shot, hks, wks, rings, file. Without a preset: shot.")
+        str | None, typer.Option(help="One or more of shot, hks, wks, valences, file. Without a preset: shot.")
     ] = None,
     radius: Annotated[
         str | None, typer.Option(help="One or more radii of SHOT, at geodesic diameter 200. Without a preset: 12.")

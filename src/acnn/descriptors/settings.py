@@ -1,4 +1,4 @@
-"""Which descriptors a network takes in, as one record, and computing them."""
+"""The settings of the descriptors of a shape, `DescriptorSettings`, and `describe_surface`, which computes them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from numpy.typing import NDArray
 
 from acnn.descriptors.shot import shot
 from acnn.descriptors.spectral import hks, wks
-from acnn.descriptors.valences import rings
+from acnn.descriptors.valences import valence_descriptors
 from acnn.errors import InputError
 from acnn.surface.spectra import surface_eigenpairs
 from acnn.surface.surface import Surface
 
-KINDS = ("shot", "hks", "wks", "rings", "file")
+KINDS = ("shot", "hks", "wks", "valences", "file")
+
+OLD_KINDS = {"rings": "valences"}
+"""Earlier names of kinds, which runs and settings files may still contain."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +28,24 @@ class DescriptorSettings:
     Attributes
     ----------
     kinds : tuple[str, ...]
-        Which, in this order side by side: `shot`, `hks`, `wks`, `rings` (what the triangulation alone says, for shapes
-        that share one), or `file`, the user's own array NAME.npy beside the shape NAME.ply, with one row for every
-        vertex in the file.
+        Kinds of descriptors, side by side in this order: `shot`, `hks`, `wks`, `valences` (the valence descriptor, for
+        shapes that share a triangulation; earlier named `rings`), or `file`, the user's own array NAME.npy beside the
+        shape NAME.ply, with one row for every vertex in the file.
     shot_radii : tuple[float, ...]
-        Radii of SHOT in run units; each adds 544 columns.
-    area_weighted, signs, upright
-        Of SHOT, see `acnn.descriptors.shot`.
+        Radii of SHOT in normalised units; each adds 544 columns.
+    area_weighted : bool
+    signs : {'moment', 'majority'}
+    upright : bool
+        Options of SHOT, see `acnn.descriptors.shot.shot`.
     hks_count, wks_count : int
-        Columns of each.
+        Number of columns of HKS and of WKS.
     eigenpairs : int
-        How many serve HKS and WKS.
+        Number of eigenpairs that HKS and WKS use.
+
+    Raises
+    ------
+    InputError
+        Where a kind is unknown or a value is out of range.
     """
 
     kinds: tuple[str, ...] = ("shot",)
@@ -50,6 +60,7 @@ class DescriptorSettings:
     def __post_init__(self) -> None:
         kinds = (self.kinds,) if isinstance(self.kinds, str) else tuple(self.kinds)
         radii = self.shot_radii if isinstance(self.shot_radii, tuple | list) else (self.shot_radii,)
+        kinds = tuple(OLD_KINDS.get(kind, kind) for kind in kinds)
         object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "shot_radii", tuple(float(radius) for radius in radii))
         unknown = [kind for kind in kinds if kind not in KINDS]
@@ -62,7 +73,7 @@ class DescriptorSettings:
         if len(set(self.shot_radii)) != len(self.shot_radii):
             raise InputError(f"Radii of SHOT {self.shot_radii}: each may be given once.")
         if self.signs not in ("moment", "majority"):
-            raise InputError(f"The signs of SHOT's axes are found by 'moment' or 'majority', not by {self.signs!r}.")
+            raise InputError(f"The signs of SHOT's axes are chosen by 'moment' or 'majority', not by {self.signs!r}.")
         for name in ("hks_count", "wks_count"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}: at least one column is needed.")
@@ -70,7 +81,7 @@ class DescriptorSettings:
             raise InputError(f"{self.eigenpairs} eigenpairs: HKS and WKS need at least 3.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for files and hashes; `DescriptorSettings(**values)` is the same again."""
+        """Plain values, for files and hashes; `DescriptorSettings(**values)` gives equal settings."""
         return {**asdict(self), "kinds": list(self.kinds), "shot_radii": list(self.shot_radii)}
 
 
@@ -126,8 +137,8 @@ def describe_surface(
             columns.append(_unit_rows(hks(*eigenpairs, settings.hks_count, scaled=True)))
         elif kind == "wks":
             columns.append(_unit_rows(wks(*eigenpairs, settings.wks_count)))
-        elif kind == "rings":
-            columns.append(rings(surface))
+        elif kind == "valences":
+            columns.append(valence_descriptors(surface))
         else:
             columns.append(_checked_own(own, len(surface.vertices)))
     descriptors = np.concatenate([np.asarray(column, np.float32) for column in columns], axis=1)
