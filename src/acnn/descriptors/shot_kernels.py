@@ -94,7 +94,7 @@ def _gather(
     indices: Indices,
     offsets: FloatArray,
 ) -> int:
-    """Collect the neighbours, without the point itself and its duplicates, which have no direction; returns their number."""
+    """Collect the neighbours, without the point itself and its duplicates, which have no direction; returns a count."""
     count = 0
     for r in range(len(begins)):
         for j in range(begins[r], ends[r]):

@@ -24,7 +24,7 @@ ROUNDS = 3
 """How often estimated normals are replaced by those of the triangles computed with them."""
 
 NORMAL_NEIGHBOURS = 8
-"""Neighbours that a normal is estimated from: few enough that a point on a finger has none on the finger's other side."""
+"""Neighbours that a normal is estimated from: few, so that a point on a finger has none on the finger's other side."""
 
 _SOURCES = 20_000
 """Largest number of dipoles whose field is summed, which bounds the time for large clouds."""

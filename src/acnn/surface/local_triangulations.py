@@ -8,8 +8,8 @@ from acnn.compilation import compiled
 from acnn.types import FloatArray, IntArray
 
 STRAIGHT = 1e-5
-"""Angle in radians below which points are taken to lie on one circle or line: above the rounding of single precision, and
-small enough to change nothing else."""
+"""Angle in radians below which points are taken to lie on one circle or line: above the rounding of single precision,
+and small enough to change nothing else."""
 
 
 @compiled(nogil=True)
@@ -20,10 +20,10 @@ def local_triangulations(points: FloatArray, normals: FloatArray, near: IntArray
     them (the hull is the polar dual of the point's Voronoi cell); triangles go from one corner of the hull to the next.
     Neighbours on the far side of a thin part, whose normals point the other way, are left out.
 
-    Each corner of a triangle whose local triangulation contains it adds 1/3 to its weight. On a regular grid four points
-    or more lie on one circle, and their geometry prefers no triangulation of them. They are given the mean of all fans:
-    each of m points on a circle adds 1/m to the triangles of the fan around it. So the result rotates with the points and
-    does not depend on their order.
+    Each corner of a triangle whose local triangulation contains it adds 1/3 to its weight. On a regular grid four
+    points or more lie on one circle, and their geometry prefers no triangulation of them. They are given the mean of
+    all fans: each of m points on a circle adds 1/m to the triangles of the fan around it. So the result rotates with
+    the points and does not depend on their order.
 
     Parameters
     ----------

@@ -102,12 +102,12 @@ def _quarter(
     edges, edge_of = np.unique(key, return_inverse=True)
     middle = count + edge_of.reshape(-1, 3)  # of edges (0, 1), (1, 2), (2, 0)
     six = np.concatenate([faces, middle], axis=1)
-    barycentric = np.concatenate([inside, 0.5 * (inside + inside[:, [1, 2, 0]])], axis=1)
+    corners = np.concatenate([inside, 0.5 * (inside + inside[:, [1, 2, 0]])], axis=1)
     parts = np.array([(0, 3, 5), (3, 1, 4), (5, 4, 2), (3, 4, 5)])
     return (
         six[:, parts].reshape(-1, 3),
         np.repeat(parent, 4),
-        barycentric[:, parts].reshape(-1, 3, 3),
+        corners[:, parts].reshape(-1, 3, 3),
         count + len(edges),
     )
 
@@ -115,7 +115,7 @@ def _quarter(
 def _rounded(
     mesh: Mesh, face: NDArray[np.int64], weights: NDArray[np.float64], strength: float = 0.6
 ) -> NDArray[np.float64]:
-    """Points of faces, moved towards the tangent planes at the corners (Phong tessellation, Boubekeur and Alexa 2008)."""
+    """Points of faces, moved towards the tangent planes at the corners (Boubekeur and Alexa 2008)."""
     corners = np.asarray(mesh.vertices, np.float64)[mesh.faces]  # (m, 3, 3)
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = np.zeros((len(mesh.vertices), 3))
@@ -150,8 +150,8 @@ def decimate(
 
     Edges are collapsed in the order of cost = (length / size)^2 noise + (distance / edge)^2, with the distance of the
     remaining vertex from the planes of the removed one's faces (quadric error) and `edge` the mean edge length of the
-    result. A collapse that would pinch the surface, fold a triangle over or leave a sliver is rejected. Edges are then flipped where the
-    two triangles become more nearly Delaunay and the surface is nearly flat.
+    result. A collapse that would pinch the surface, fold a triangle over or leave a sliver is rejected. Edges are then
+    flipped where the two triangles become more nearly Delaunay and the surface is nearly flat.
 
     Parameters
     ----------
