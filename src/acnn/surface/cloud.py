@@ -17,7 +17,7 @@ from acnn.types import FloatArray, IntArray
 NEIGHBOURS = 24
 """Least number of points that a quadric, which has 6 coefficients, is fitted to."""
 
-STAR = 40
+LOCAL_NEIGHBOURS = 40
 """Number of nearest points among which the neighbours of a point in its local triangulation are sought."""
 
 ROUNDS = 3
@@ -57,7 +57,7 @@ def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArr
     n = len(cloud.vertices)
     if n < 4:
         raise InputError(f"A cloud of {n} points has no surface; at least 4 are needed.")
-    near = cKDTree(cloud.vertices).query(cloud.vertices, min(STAR + 1, n))[1].astype(np.int32)
+    near = cKDTree(cloud.vertices).query(cloud.vertices, min(LOCAL_NEIGHBOURS + 1, n))[1].astype(np.int32)
     if cloud.normals is not None:
         normals = _unit(cloud.normals)
         return *_weighted_triangles(cloud.vertices, normals, near), normals
