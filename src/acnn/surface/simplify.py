@@ -69,7 +69,7 @@ def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, see
     random = np.random.default_rng(seed)
     old = np.asarray(mesh.faces, np.int64)
     count = len(mesh.vertices)
-    wanted = round(count * random.uniform(0.9, 1.1)) if vertices is None else int(vertices)
+    target = round(count * random.uniform(0.9, 1.1)) if vertices is None else int(vertices)
     parent = np.arange(len(old))
     inside = np.tile(np.eye(3), (len(old), 1, 1))  # (face, corner, weight) in the old face
     faces, points = old, count
@@ -81,15 +81,15 @@ def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, see
     positions = _rounded(mesh, face, weights)
     noise = np.exp(0.7 * random.standard_normal(points))
     size = np.einsum("nk,nk->n", weights, _local_size(mesh)[old[face]]) ** density
-    kept, coarse = decimate(positions, faces.astype(np.int32), wanted, size=size, noise=noise)
-    order = random.permutation(len(kept))
-    number = np.empty(len(kept), np.int32)
-    number[order] = np.arange(len(kept), dtype=np.int32)
-    chosen = kept[order]
+    remaining, coarse = decimate(positions, faces.astype(np.int32), target, size=size, noise=noise)
+    order = random.permutation(len(remaining))
+    number = np.empty(len(remaining), np.int32)
+    number[order] = np.arange(len(remaining), dtype=np.int32)
+    sources = remaining[order]
     shuffled = number[coarse][random.permutation(len(coarse))]
     return Remeshed(
-        Mesh(positions[chosen], np.ascontiguousarray(shuffled)),
-        BarycentricPoints(face[chosen].astype(np.int32), weights[chosen]),
+        Mesh(positions[sources], np.ascontiguousarray(shuffled)),
+        BarycentricPoints(face[sources].astype(np.int32), weights[sources]),
     )
 
 
