@@ -22,7 +22,6 @@ import torch
 
 from acnn.cli.app import settings_of
 from acnn.correspondence import soft_map_from_features
-from acnn.descriptors.settings import describe_surface
 from acnn.methods.run import open_run
 from acnn.network import Patches, ShapeNetwork
 from acnn.network.layers import apply_layers
@@ -31,6 +30,7 @@ from acnn.patches.anisotropic import build_patches
 from acnn.shapes import load
 from acnn.surface import surface_of
 from acnn.training.config import preset_config
+from acnn.training.prepared import describe_shape
 
 
 def main() -> None:
@@ -52,7 +52,7 @@ def main() -> None:
     shape = load(given.shape)
     surface = surface_of(shape)
     patches = Patches.of(build_patches(surface, config.patches))
-    f = torch.from_numpy(describe_surface(surface, config.descriptors, shape=shape))
+    f = torch.from_numpy(describe_shape(shape, surface, config.descriptors))
     n = len(f)
     model = (
         run.model

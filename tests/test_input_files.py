@@ -14,11 +14,11 @@ from damage import benchmark
 from acnn.correspondence.map_files import fingerprint, read_map
 from acnn.datasets.label_files import read_labels, read_truth, read_vts
 from acnn.datasets.shrec16 import read_baryc
-from acnn.descriptors.settings import own_descriptors
 from acnn.errors import InputError
 from acnn.input_files import read_json, read_npy, read_npz, read_table
 from acnn.runs.transfer import read_values
 from acnn.shapes import Mesh, load, save
+from acnn.training.prepared import own_descriptors
 
 MUTATIONS = 60
 

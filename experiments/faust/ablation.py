@@ -67,8 +67,8 @@ ROWS: dict[str, Row] = {
     "shot_by_area": Row("SHOT weighs by area instead of counting vertices", {"area_weighted": True}),
     "shot_published_frame": Row("SHOT's frame as published instead of upright", {"upright": False}),
     "wks": Row("wave kernel signatures instead of SHOT", {"kinds": ("wks",)}),
-    "with_rings": Row("what the triangulation says, beside SHOT", {"kinds": ("shot", "rings")}),
-    "only_rings": Row("what the triangulation says, without SHOT", {"kinds": ("rings",)}),
+    "with_rings": Row("what the triangulation says, beside SHOT", {"kinds": ("shot", "valences")}),
+    "only_rings": Row("what the triangulation says, without SHOT", {"kinds": ("valences",)}),
     # network
     "no_residual": Row(
         "convolutions one after the other instead of residual sums",

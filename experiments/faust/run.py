@@ -49,9 +49,9 @@ def experiment(
 
     config = preset_config(preset).with_changes(settings_of(changes) | ({} if seed is None else {"seed": seed}))
     seed = config.train.seed
-    if remeshed and "rings" in config.descriptors.kinds:
+    if remeshed and "valences" in config.descriptors.kinds:
         raise InputError(
-            f"Preset {preset} goes by the triangulation that registrations share (descriptors of kind 'rings'), and "
+            f"Preset {preset} goes by the triangulation that registrations share (descriptors of kind 'valences'), and "
             "remeshed shapes have others: use --preset best-remeshed with --remeshed."
         )
     dataset = open_faust(data)

@@ -1,15 +1,14 @@
-"""Descriptors by settings: side by side, from the user's own files, and clear where they do not fit."""
+"""Descriptors by settings: several kinds side by side, and errors that name what does not fit."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from acnn.descriptors import shot
-from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
+from acnn.descriptors import shot, valence_descriptors
+from acnn.descriptors.settings import DescriptorSettings, describe_surface
 from acnn.errors import InputError
-from acnn.shapes import Mesh, Source
+from acnn.shapes import Mesh
 from acnn.surface.surface import Surface, surface_of
 
 
@@ -50,21 +49,23 @@ def test_wrong_settings_are_rejected(wrong: dict) -> None:
         DescriptorSettings(**wrong)
 
 
-def test_own_array_follows_the_vertices_of_the_file(tmp_path: Path) -> None:
-    source = Source(str(tmp_path / "a.ply"), np.array([-1, 0, 1], np.int32), np.array([1, 2, 2], np.int32))
-    shape = Mesh(np.zeros((3, 3)), np.zeros((0, 3), np.int32), source=source)
-    with pytest.raises(InputError, match=r"a\.npy: there is no such file.*3 rows"):
-        own_descriptors(shape)
-    np.save(tmp_path / "a.npy", np.arange(6).reshape(3, 2))
-    np.testing.assert_array_equal(own_descriptors(shape), [[2, 3], [4, 5], [4, 5]])
-    np.save(tmp_path / "a.npy", np.arange(8).reshape(4, 2))
-    with pytest.raises(InputError, match=r"has 4 rows, but a\.ply has 3 vertices"):
-        own_descriptors(shape)
-    np.save(tmp_path / "a.npy", np.array([{}, {}, {}]), allow_pickle=True)
-    with pytest.raises(InputError, match="Python objects"):
-        own_descriptors(shape)
-    np.save(tmp_path / "a.npy", np.arange(3))
-    with pytest.raises(InputError, match="shape"):
-        own_descriptors(shape)
+def test_own_descriptors_stand_beside_computed_ones(surface: Surface) -> None:
+    own = np.arange(162.0).reshape(81, 2)
+    settings = DescriptorSettings(kinds=("file", "shot"), shot_radii=(40,))
+    descriptors = describe_surface(surface, settings, own=own)
+    np.testing.assert_array_equal(descriptors[:, :2], own)
+    np.testing.assert_array_equal(descriptors[:, 2:], shot(surface, 40.0))
     with pytest.raises(InputError, match="read from files"):
-        own_descriptors(replace(shape, source=None))
+        describe_surface(surface, settings)
+    with pytest.raises(InputError, match=r"\(80, 2\).*\(81, p\)"):
+        describe_surface(surface, settings, own=own[:-1])
+
+
+def test_the_earlier_name_of_the_valence_descriptor_is_accepted(surface: Surface) -> None:
+    old = DescriptorSettings(kinds=("shot", "rings"), shot_radii=(40,))
+    assert old == DescriptorSettings(kinds=("shot", "valences"), shot_radii=(40,))
+    assert old.as_dict()["kinds"] == ["shot", "valences"]
+    assert DescriptorSettings(kinds="rings").kinds == ("valences",)
+    np.testing.assert_array_equal(describe_surface(surface, old)[:, 544:], valence_descriptors(surface))
+    with pytest.raises(InputError, match="each once"):
+        DescriptorSettings(kinds=("rings", "valences"))

@@ -1,4 +1,4 @@
-"""Rings of valences: what a triangulation says about its vertices, and nothing else."""
+"""The valence descriptor: it depends on the triangulation alone."""
 
 from dataclasses import replace
 
@@ -8,7 +8,7 @@ from analytic import random_sphere
 from scipy.sparse import csr_matrix
 from scipy.sparse.csgraph import dijkstra
 
-from acnn.descriptors import RINGS_LENGTH, rings
+from acnn.descriptors import VALENCE_LENGTH, valence_descriptors
 from acnn.descriptors.valences import same_triangulation
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
@@ -28,7 +28,7 @@ def counts_and_hands(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def test_counts_are_those_of_the_vertices_so_many_edges_away() -> None:
     surface = random_surface()
-    counts, _ = counts_and_hands(rings(surface))
+    counts, _ = counts_and_hands(valence_descriptors(surface))
     edges = np.concatenate([surface.faces[:, [0, 1]], surface.faces[:, [1, 2]], surface.faces[:, [2, 0]]])
     graph = csr_matrix((np.ones(len(edges)), edges.T), shape=(300, 300))
     away = dijkstra(graph, directed=False, unweighted=True)
@@ -43,18 +43,19 @@ def test_counts_are_those_of_the_vertices_so_many_edges_away() -> None:
 def test_only_the_triangulation_counts() -> None:
     surface = random_surface()
     moved = replace(surface, vertices=np.random.default_rng(0).normal(size=(300, 3)))
-    np.testing.assert_array_equal(rings(moved), rings(surface))
+    np.testing.assert_array_equal(valence_descriptors(moved), valence_descriptors(surface))
     order = np.random.default_rng(1).permutation(300)
     renamed = replace(
         surface, faces=np.argsort(order)[surface.faces].astype(np.int32), vertices=surface.vertices[order]
     )
-    np.testing.assert_allclose(rings(renamed), rings(surface)[order], atol=1e-6)
+    np.testing.assert_allclose(valence_descriptors(renamed), valence_descriptors(surface)[order], atol=1e-6)
 
 
 def test_a_mirrored_mesh_has_the_other_hand() -> None:
     surface = random_surface()
-    counts, hands = counts_and_hands(rings(surface))
-    mirrored_counts, mirrored_hands = counts_and_hands(rings(replace(surface, faces=surface.faces[:, ::-1])))
+    counts, hands = counts_and_hands(valence_descriptors(surface))
+    mirrored = replace(surface, faces=surface.faces[:, ::-1])
+    mirrored_counts, mirrored_hands = counts_and_hands(valence_descriptors(mirrored))
     np.testing.assert_array_equal(mirrored_counts, counts)
     np.testing.assert_allclose(mirrored_hands, -hands, atol=1e-5)
     assert (abs(hands[:, 1:].sum(axis=1)) > 0.5).mean() > 0.5
@@ -63,7 +64,7 @@ def test_a_mirrored_mesh_has_the_other_hand() -> None:
 def test_one_triangle_of_different_valences_turns_one_way() -> None:
     surface = random_surface()
     valence = np.clip(np.bincount(surface.faces.ravel()), 4, 8)  # closed: as many triangles as edges
-    _, hands = counts_and_hands(rings(surface))
+    _, hands = counts_and_hands(valence_descriptors(surface))
     for vertex in range(0, 300, 50):
         total = 0.0
         for face in surface.faces[(surface.faces == vertex).any(axis=1)]:
@@ -74,8 +75,8 @@ def test_one_triangle_of_different_valences_turns_one_way() -> None:
 
 def test_a_cloud_has_no_rings() -> None:
     with pytest.raises(InputError, match="point cloud"):
-        rings(replace(random_surface(), is_cloud=True))
-    assert rings(random_surface()).shape == (300, RINGS_LENGTH)
+        valence_descriptors(replace(random_surface(), is_cloud=True))
+    assert valence_descriptors(random_surface()).shape == (300, VALENCE_LENGTH)
 
 
 def test_another_triangulation_is_noticed() -> None:

@@ -131,7 +131,7 @@ def test_a_shape_without_truth_does_not_stop_the_others(run, tmp_path):
 
 
 def test_a_network_that_goes_by_the_triangulation_is_not_asked_about_others(run):
-    rings = replace(run, config=run.config.with_changes({"kinds": "shot,rings"}))
+    dependent = replace(run, config=run.config.with_changes({"kinds": "shot,valences"}))
     other = random_sphere(162, 3)
     with pytest.raises(InputError, match="goes by the triangulation"):
-        evaluate_run(rings, data(sample("other", other)), test_list="other")
+        evaluate_run(dependent, data(sample("other", other)), test_list="other")

@@ -285,7 +285,7 @@ def test_one_shape_is_matched_to_the_reference_of_the_package():
 
 def test_a_network_that_goes_by_a_triangulation_refuses_another():
     run = open_run("humans")
-    going_by = replace(run, config=run.config.with_changes({"kinds": ("shot", "rings")}))
+    going_by = replace(run, config=run.config.with_changes({"kinds": ("shot", "valences")}))
     other = remesh(builtin_humans().mesh(137), vertices=1800, seed=1).mesh
     with pytest.raises(InputError, match=r"triangulation of its reference, .* 1800 .*best-remeshed"):
         match_shape(other, going_by)

@@ -10,8 +10,8 @@ from analytic import bumpy
 from acnn.cache import cache_folder
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches
-from acnn.shapes import PointCloud
-from acnn.training.prepared import cached_patches, patch_key, read_patches, write_patches
+from acnn.shapes import Mesh, PointCloud, Source
+from acnn.training.prepared import cached_patches, own_descriptors, patch_key, read_patches, write_patches
 
 SETTINGS = PatchSettings(angles=2, scales=(3.0, 9000.0), eigenpairs=20)
 
@@ -135,3 +135,23 @@ def test_the_folder_is_the_one_asked_for_or_that_of_the_system(tmp_path, monkeyp
         assert cache_folder() == tmp_path / "xdg" / "acnn"
         monkeypatch.delenv("XDG_CACHE_HOME")
         assert cache_folder() == Path.home() / ".cache" / "acnn"
+
+
+def test_own_array_follows_the_vertices_of_the_file(tmp_path):
+    source = Source(str(tmp_path / "a.ply"), np.array([-1, 0, 1], np.int32), np.array([1, 2, 2], np.int32))
+    shape = Mesh(np.zeros((3, 3)), np.zeros((0, 3), np.int32), source=source)
+    with pytest.raises(InputError, match=r"a\.npy: there is no such file.*3 rows"):
+        own_descriptors(shape)
+    np.save(tmp_path / "a.npy", np.arange(6).reshape(3, 2))
+    np.testing.assert_array_equal(own_descriptors(shape), [[2, 3], [4, 5], [4, 5]])
+    np.save(tmp_path / "a.npy", np.arange(8).reshape(4, 2))
+    with pytest.raises(InputError, match=r"has 4 rows, but a\.ply has 3 vertices"):
+        own_descriptors(shape)
+    np.save(tmp_path / "a.npy", np.array([{}, {}, {}]), allow_pickle=True)
+    with pytest.raises(InputError, match="Python objects"):
+        own_descriptors(shape)
+    np.save(tmp_path / "a.npy", np.arange(3))
+    with pytest.raises(InputError, match="shape"):
+        own_descriptors(shape)
+    with pytest.raises(InputError, match="read from files"):
+        own_descriptors(replace(shape, source=None))

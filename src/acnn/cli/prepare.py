@@ -34,7 +34,7 @@ def prepare(
         str | None, typer.Option(help="Diffusion times t, for a geodesic diameter of 200. Without a preset: 3,6,12,24.")
     ] = None,
     descriptors: Annotated[
-        str | None, typer.Option(help="One or more of shot, hks, wks, rings, file. Without a preset: shot.")
+        str | None, typer.Option(help="One or more of shot, hks, wks, valences, file. Without a preset: shot.")
     ] = None,
     radius: Annotated[
         str | None, typer.Option(help="One or more SHOT radii, for a geodesic diameter of 200. Without a preset: 12.")

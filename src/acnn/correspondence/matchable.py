@@ -11,7 +11,7 @@ from acnn.shapes.defects import coincident_vertices
 from acnn.shapes.describe import describe
 from acnn.shapes.mesh import Mesh, PointCloud, Shape
 from acnn.shapes.topology import groups, vertex_components
-from acnn.surface.cloud import STAR
+from acnn.surface.cloud import LOCAL_NEIGHBOURS
 from acnn.surface.spectra import COMPONENTS, MAIN, main_components
 from acnn.types import FloatArray, IntArray
 
@@ -133,7 +133,7 @@ def _components(shape: Shape) -> tuple[FloatArray, IntArray]:
         return np.bincount(member[shape.faces[:, 0]], areas, count).astype(float), member
     from scipy.spatial import cKDTree
 
-    near = cKDTree(shape.vertices).query(shape.vertices, min(STAR + 1, n))[1]
+    near = cKDTree(shape.vertices).query(shape.vertices, min(LOCAL_NEIGHBOURS + 1, n))[1]
     count, member = groups(np.repeat(np.arange(n), near.shape[1]), near.ravel(), n)
     return np.bincount(member, minlength=count).astype(float), member
 

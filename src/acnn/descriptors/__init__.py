@@ -1,7 +1,7 @@
-"""Descriptors of meshes and clouds: SHOT, heat and wave kernel signatures (HKS, WKS), and rings of a triangulation."""
+"""Descriptors of meshes and clouds: SHOT, heat and wave kernel signatures (HKS, WKS), and the valence descriptor."""
 
 from acnn.descriptors.shot import SHOT_LENGTH, shot
 from acnn.descriptors.spectral import hks, hks_of, wks, wks_of
-from acnn.descriptors.valences import RINGS_LENGTH, rings
+from acnn.descriptors.valences import VALENCE_LENGTH, valence_descriptors
 
-__all__ = ["RINGS_LENGTH", "SHOT_LENGTH", "hks", "hks_of", "rings", "shot", "wks", "wks_of"]
+__all__ = ["SHOT_LENGTH", "VALENCE_LENGTH", "hks", "hks_of", "shot", "valence_descriptors", "wks", "wks_of"]

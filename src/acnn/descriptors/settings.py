@@ -1,20 +1,24 @@
-"""Which descriptors a network takes in, as one record, and computing them."""
+"""The settings of the descriptors of a shape, `DescriptorSettings`, and `describe_surface`, which computes them."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.descriptors.shot import shot
+from acnn.descriptors.spectral import hks, wks
+from acnn.descriptors.valences import valence_descriptors
 from acnn.errors import InputError
-from acnn.input_files import read_npy
-from acnn.shapes.mesh import Shape
+from acnn.surface.spectra import surface_eigenpairs
 from acnn.surface.surface import Surface
 
-KINDS = ("shot", "hks", "wks", "rings", "file")
+KINDS = ("shot", "hks", "wks", "valences", "file")
+
+OLD_KINDS = {"rings": "valences"}
+"""Earlier names of kinds, which runs and settings files may still contain."""
 
 
 @dataclass(frozen=True)
@@ -24,17 +28,24 @@ class DescriptorSettings:
     Attributes
     ----------
     kinds : tuple[str, ...]
-        Which, in this order side by side: `shot`, `hks`, `wks`, `rings` (what the triangulation alone says, for shapes
-        that share one), or `file`, the user's own array NAME.npy beside the shape NAME.ply, with one row for every
-        vertex in the file.
+        Kinds of descriptors, side by side in this order: `shot`, `hks`, `wks`, `valences` (the valence descriptor, for
+        shapes that share a triangulation; earlier named `rings`), or `file`, the user's own array NAME.npy beside the
+        shape NAME.ply, with one row for every vertex in the file.
     shot_radii : tuple[float, ...]
-        Radii of SHOT in run units; each adds 544 columns.
-    area_weighted, signs, upright
-        Of SHOT, see `acnn.descriptors.shot`.
+        Radii of SHOT in normalised units; each adds 544 columns.
+    area_weighted : bool
+    signs : {'moment', 'majority'}
+    upright : bool
+        Options of SHOT, see `acnn.descriptors.shot.shot`.
     hks_count, wks_count : int
-        Columns of each.
+        Number of columns of HKS and of WKS.
     eigenpairs : int
-        How many serve HKS and WKS.
+        Number of eigenpairs that HKS and WKS use.
+
+    Raises
+    ------
+    InputError
+        Where a kind is unknown or a value is out of range.
     """
 
     kinds: tuple[str, ...] = ("shot",)
@@ -49,6 +60,7 @@ class DescriptorSettings:
     def __post_init__(self) -> None:
         kinds = (self.kinds,) if isinstance(self.kinds, str) else tuple(self.kinds)
         radii = self.shot_radii if isinstance(self.shot_radii, tuple | list) else (self.shot_radii,)
+        kinds = tuple(OLD_KINDS.get(kind, kind) for kind in kinds)
         object.__setattr__(self, "kinds", kinds)
         object.__setattr__(self, "shot_radii", tuple(float(radius) for radius in radii))
         unknown = [kind for kind in kinds if kind not in KINDS]
@@ -61,7 +73,7 @@ class DescriptorSettings:
         if len(set(self.shot_radii)) != len(self.shot_radii):
             raise InputError(f"Radii of SHOT {self.shot_radii}: each may be given once.")
         if self.signs not in ("moment", "majority"):
-            raise InputError(f"The signs of SHOT's axes are found by 'moment' or 'majority', not by {self.signs!r}.")
+            raise InputError(f"The signs of SHOT's axes are chosen by 'moment' or 'majority', not by {self.signs!r}.")
         for name in ("hks_count", "wks_count"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}: at least one column is needed.")
@@ -69,92 +81,82 @@ class DescriptorSettings:
             raise InputError(f"{self.eigenpairs} eigenpairs: HKS and WKS need at least 3.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for files and hashes; `DescriptorSettings(**values)` is the same again."""
+        """Plain values, for files and hashes; `DescriptorSettings(**values)` gives equal settings."""
         return {**asdict(self), "kinds": list(self.kinds), "shot_radii": list(self.shot_radii)}
 
 
 def describe_surface(
-    surface: Surface, settings: DescriptorSettings, *, shape: Shape | None = None, threads: int | None = None
+    surface: Surface,
+    settings: DescriptorSettings,
+    *,
+    own: NDArray[np.floating[Any]] | None = None,
+    threads: int | None = None,
 ) -> NDArray[np.float32]:
-    """(n, p) float32 descriptors of every vertex, the kinds of the settings side by side.
+    """Descriptors of every vertex, the kinds of the settings side by side.
 
     Rows of SHOT, HKS and WKS have length 1 each.
 
     Parameters
     ----------
     surface : Surface
-        In run units.
-    shape : Shape or None
-        What the surface was made from; needed for kind `file` only, which looks beside the shape's own file.
+        Mesh or cloud, in normalised units.
+    settings : DescriptorSettings
+        Kinds of descriptors and their parameters.
+    own : (n, q) array or None
+        The user's own descriptors; needed for kind `file` only.
     threads : int or None
         None is one per core.
+
+    Returns
+    -------
+    (n, p) float32 array
 
     Raises
     ------
     InputError
-        Where the user's own array is missing or does not fit, or a value is not finite.
+        Where the user's own descriptors are missing or do not fit, or a value is not finite.
     """
-    from acnn.descriptors.shot import shot
-    from acnn.descriptors.spectral import hks, wks
-    from acnn.descriptors.valences import rings
-
     columns: list[NDArray[Any]] = []
     if {"hks", "wks"} & set(settings.kinds):
-        from acnn.surface.spectra import surface_eigenpairs
-
-        pairs = surface_eigenpairs(surface, settings.eigenpairs)
+        eigenpairs = surface_eigenpairs(surface, settings.eigenpairs)
     for kind in settings.kinds:
         if kind == "shot":
             for radius in settings.shot_radii:
-                chosen = {"area_weighted": settings.area_weighted, "signs": settings.signs, "upright": settings.upright}
-                columns.append(shot(surface, radius, threads=threads, **chosen))  # type: ignore[arg-type]
+                columns.append(
+                    shot(
+                        surface,
+                        radius,
+                        area_weighted=settings.area_weighted,
+                        signs=settings.signs,
+                        upright=settings.upright,
+                        threads=threads,
+                    )
+                )
         elif kind == "hks":
             # Unscaled, the late times would be smaller than the early ones by orders of magnitude.
-            columns.append(_unit_rows(hks(*pairs, settings.hks_count, scaled=True)))
+            columns.append(_unit_rows(hks(*eigenpairs, settings.hks_count, scaled=True)))
         elif kind == "wks":
-            columns.append(_unit_rows(wks(*pairs, settings.wks_count)))
-        elif kind == "rings":
-            columns.append(rings(surface))
+            columns.append(_unit_rows(wks(*eigenpairs, settings.wks_count)))
+        elif kind == "valences":
+            columns.append(valence_descriptors(surface))
         else:
-            columns.append(own_descriptors(shape))
-    values = np.concatenate([np.asarray(column, np.float32) for column in columns], axis=1)
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+            columns.append(_checked_own(own, len(surface.vertices)))
+    descriptors = np.concatenate([np.asarray(column, np.float32) for column in columns], axis=1)
+    bad = np.flatnonzero(~np.isfinite(descriptors).all(axis=1))
     if len(bad):
         raise InputError(f"The descriptor of vertex {bad[0]} (and of {len(bad) - 1} more) is not finite.")
-    return values
+    return descriptors
+
+
+def _checked_own(own: NDArray[np.floating[Any]] | None, n: int) -> NDArray[np.floating[Any]]:
+    """The user's own descriptors, with one row for each of n vertices."""
+    if own is None:
+        raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
+    if own.ndim != 2 or len(own) != n:
+        raise InputError(f"Own descriptors of shape {own.shape}: ({n}, p) is needed, one row for each vertex.")
+    return own
 
 
 def _unit_rows(values: NDArray[Any]) -> NDArray[Any]:
     """Rows of length 1, as SHOT has them, so that no kind outweighs another."""
     return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-300)
-
-
-def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
-    """(n, p) the user's own array beside a shape's file, its rows carried over to the vertices as loaded.
-
-    Raises
-    ------
-    InputError
-        Where the shape came from no file, or NAME.npy is missing or does not fit.
-    """
-    if shape is None or shape.source is None or not shape.source.path:
-        raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
-    path = Path(shape.source.path).with_suffix(".npy")
-    expected = len(shape.source.from_file)
-    if not path.is_file():
-        raise InputError(
-            f"{path}: there is no such file. Kind 'file' takes descriptors of {Path(shape.source.path).name} from it: "
-            f"an array with {expected} rows, one for each vertex."
-        )
-    array = read_npy(path)
-    if array.ndim != 2 or array.dtype.kind not in "fiu":
-        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; ({expected}, p) numbers are needed.")
-    if len(array) != expected:
-        raise InputError(f"{path}: has {len(array)} rows, but {Path(shape.source.path).name} has {expected} vertices.")
-    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite
-        values = array[shape.source.to_file].astype(np.float32)
-    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
-    if len(bad):
-        row = int(shape.source.to_file[bad[0]])
-        raise InputError(f"{path}: row {row} (and {len(bad) - 1} more) holds NaN or numbers beyond float32.")
-    return values

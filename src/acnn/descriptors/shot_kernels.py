@@ -17,11 +17,14 @@ Vector: TypeAlias = tuple[float, float, float]
 Indices: TypeAlias = NDArray[np.int64]
 
 FEWEST = 5
+"""Least number of neighbours of a vertex that has a descriptor, as in the public code."""
+
 BINS = 16
 AZIMUTHS = 8
+"""Steps of the histograms and azimuth sectors, as published."""
 
-# Below this, relative to the whole, a moment or a gap between eigenvalues is rounding and decides nothing.
 ROUNDING = 1e-6
+"""Relative size below which a moment or a gap between eigenvalues is rounding and decides nothing."""
 
 
 @compiled(nogil=True)
@@ -44,16 +47,17 @@ def describe(
     ----------
     points, normals : (n, 3) array
     weights : (n,) array
-        A_j.
-    begins, ends : Indices
-        (n, ranges) all points nearer than the radius are among begins[i, r], ..., ends[i, r] - 1.
+        a_j.
+    begins, ends : (n, ranges) array
+        All points within the radius of point i are among begins[i, r], ..., ends[i, r] - 1 for some r.
     radius : float
         R.
     majority : bool
         Signs by majority instead of moments.
     upright : bool
-        Z is the mean normal of the neighbours.
-    result : (n, 544) array
+        The axis z is the mean normal of the neighbours.
+    first, last : int
+    result : (n, 544) float32 array
     """
     most = 0
     for i in range(first, last):
@@ -90,7 +94,7 @@ def _gather(
     indices: Indices,
     offsets: FloatArray,
 ) -> int:
-    """Collect the neighbours, without the point itself and its doubles: they lie in no direction."""
+    """Collect the neighbours, without the point itself and its duplicates, which have no direction; returns a count."""
     count = 0
     for r in range(len(begins)):
         for j in range(begins[r], ends[r]):
@@ -145,7 +149,7 @@ def _mean_normal(
     weights: FloatArray,
     radius: float,
 ) -> Vector:
-    """Mean of the normals around, those of the near ones counting most; not of surfaces that face away."""
+    """Mean of the neighbours' normals, weighted towards the near ones, without those that face away."""
     x, y, z = 0.0, 0.0, 0.0
     for k in range(count):
         j = indices[k]
@@ -239,7 +243,7 @@ def _fill(
     weights: FloatArray,
     radius: float,
 ) -> None:
-    """Share every neighbour out among the bins and sectors nearest to it."""
+    """Distribute every neighbour over the bins and sectors nearest to it."""
     histogram[:] = 0.0
     for k in range(count):
         x, y, z = _along(offsets, k, x_axis), _along(offsets, k, y_axis), _along(offsets, k, z_axis)
@@ -254,15 +258,15 @@ def _fill(
         low_azimuth = int(np.floor(azimuth))
         upright = flat <= ROUNDING * offsets[k, 3]  # straight above or below there is no azimuth
         for a in range(AZIMUTHS if upright else 2):
-            share = 1.0 / AZIMUTHS if upright else 1.0 - abs(azimuth - low_azimuth - a)
+            fraction = 1.0 / AZIMUTHS if upright else 1.0 - abs(azimuth - low_azimuth - a)
             sector = 4 * ((low_azimuth + a) % AZIMUTHS)
             for r in range(2):
                 for e in range(2):
-                    mass = share * max(0.0, 1.0 - abs(radial - r)) * max(0.0, 1.0 - abs(elevation - e))
+                    mass = fraction * max(0.0, 1.0 - abs(radial - r)) * max(0.0, 1.0 - abs(elevation - e))
                     mass *= weights[indices[k]]
-                    place = (sector + 2 * r + e) * (BINS + 1) + low_bin
-                    histogram[place] += mass * (1.0 + low_bin - position)
-                    histogram[place + 1] += mass * (position - low_bin)
+                    index = (sector + 2 * r + e) * (BINS + 1) + low_bin
+                    histogram[index] += mass * (1.0 + low_bin - position)
+                    histogram[index + 1] += mass * (position - low_bin)
 
 
 @compiled(nogil=True)
@@ -282,7 +286,7 @@ def _cross(a: Vector, b: Vector) -> Vector:
 
 @compiled(nogil=True)
 def _across(a: Vector, unit: Vector) -> Vector:
-    """The part of a that is orthogonal to a unit vector."""
+    """Component of a orthogonal to a unit vector."""
     along = _dot(a, unit)
     return a[0] - along * unit[0], a[1] - along * unit[1], a[2] - along * unit[2]
 

@@ -1,6 +1,6 @@
 """Descriptors from the spectrum of the Laplacian: heat kernel signature and wave kernel signature.
 
-Both are unchanged by isometries, mirror images included: they cannot tell left from right.
+Both are invariant under isometries, reflections included: they do not distinguish left from right.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from numpy.typing import ArrayLike
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.mesh import Shape
+from acnn.surface.spectra import surface_eigenpairs
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray
 
-# An eigenvalue this small beside the largest belongs to a constant function, one per component of the shape.
 ZERO = 1e-9
+"""Eigenvalues below this fraction of the largest belong to constant functions, one per component of the shape."""
 
 WKS_SPREAD = 7.0
 """Width of the energy bands in steps between them (Aubry et al., section 4)."""
@@ -29,7 +30,7 @@ def hks(
     times: ArrayLike | None = None,
     scaled: bool = False,
 ) -> FloatArray:
-    """Heat kernel signature (Sun, Ovsjanikov, Guibas 2009): the heat left at x after time t of what was put there.
+    """Heat kernel signature (Sun, Ovsjanikov, Guibas 2009): the heat that remains at x after time t.
 
         HKS(x, t) = sum_k exp(-t lambda_k) phi_k(x)^2
 
@@ -40,21 +41,29 @@ def hks(
     eigenfunctions : (n, k) array
         Orthonormal with respect to the vertex areas.
     count : int
-        How many times, spaced evenly in log t from 4 ln 10 / lambda_max to 4 ln 10 / (smallest lambda above zero).
+        Number of times, evenly spaced in log t from 4 ln 10 / lambda_max to 4 ln 10 / (smallest lambda above zero).
     times : (count,) array or None
-        The times themselves, instead of `count`, in run units squared.
+        The times themselves, instead of `count`, in normalised units squared.
     scaled : bool
-        Divide by the heat trace sum_k exp(-t lambda_k), which makes all times of one size.
+        Divide by the heat trace sum_k exp(-t lambda_k), which gives all times values of similar size.
 
     Returns
     -------
-    array
-        (n, count).
+    (n, count) array
 
     Raises
     ------
     InputError
         Where the arrays do not fit together, or times are not positive.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.descriptors import hks
+    >>> from acnn.surface import eigenpairs, stiffness
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> hks(*eigenpairs(stiffness(surface), surface.vertex_areas, 30), 10).shape
+    (2500, 10)
     """
     values, functions = _checked(eigenvalues, eigenfunctions)
     if times is None:
@@ -78,18 +87,18 @@ def wks(
     energies: ArrayLike | None = None,
     sigma: float | None = None,
 ) -> FloatArray:
-    """Wave kernel signature (Aubry, Schlickewei, Cremers 2011): how likely a particle of energy about exp(e) is at x.
+    """Wave kernel signature (Aubry, Schlickewei, Cremers 2011): the probability of a particle of energy exp(e) at x.
 
         WKS(x, e) = sum_k w_k(e) phi_k(x)^2,    w_k(e) ~ exp(-(e - log lambda_k)^2 / (2 sigma^2)),    sum_k w_k(e) = 1
 
     Parameters
     ----------
     eigenvalues : (k,) array
-        Of the Laplacian; those that are zero take no part.
+        Of the Laplacian; those that are zero are not used.
     eigenfunctions : (n, k) array
         Orthonormal with respect to the vertex areas.
     count : int
-        How many energies, evenly spaced from log lambda_min + 2 sigma to log lambda_max - 2 sigma.
+        Number of energies, evenly spaced from log lambda_min + 2 sigma to log lambda_max - 2 sigma.
     energies : (count,) array or None
         The energies e themselves, instead of `count`.
     sigma : float or None
@@ -97,13 +106,21 @@ def wks(
 
     Returns
     -------
-    array
-        (n, count).
+    (n, count) array
 
     Raises
     ------
     InputError
-        Where the arrays do not fit together, or a width cannot be told.
+        Where the arrays do not fit together, or the width is invalid.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.descriptors import wks
+    >>> from acnn.surface import eigenpairs, stiffness
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> wks(*eigenpairs(stiffness(surface), surface.vertex_areas, 30), 10).shape
+    (2500, 10)
     """
     values, functions = _checked(eigenvalues, eigenfunctions)
     if sigma is not None and not (np.isfinite(sigma) and sigma > 0):
@@ -121,19 +138,46 @@ def wks(
         width = WKS_SPREAD * steps if sigma is None else sigma
         if not width > 0:
             raise InputError("The energies of WKS are all the same: give the width of the bands as sigma.")
-    moving = values > ZERO * values.max()
-    exponent = -((levels[None, :] - np.log(values[moving])[:, None]) ** 2) / (2.0 * width**2)  # (k, count)
-    # Far from every eigenvalue all weights would underflow; only their ratios count.
+    positive = values > ZERO * values.max()
+    exponent = -((levels[None, :] - np.log(values[positive])[:, None]) ** 2) / (2.0 * width**2)  # (k, count)
+    # Far from every eigenvalue all weights would underflow; only their ratios matter.
     weights = np.exp(exponent - exponent.max(axis=0))
-    return functions[:, moving] ** 2 @ (weights / weights.sum(axis=0))
+    return functions[:, positive] ** 2 @ (weights / weights.sum(axis=0))
 
 
 @check_arguments
 def hks_of(
     shape: Shape | Surface, count: int = 100, *, pairs: int = 100, times: ArrayLike | None = None, scaled: bool = False
 ) -> FloatArray:
-    """`hks` of a mesh or cloud from its first `pairs` eigenpairs (n - 1 where it has no more)."""
-    return hks(*_eigenpairs(shape, pairs), count, times=times, scaled=scaled)
+    """`hks` of a mesh or cloud from its first eigenpairs.
+
+    Parameters
+    ----------
+    shape : Mesh, PointCloud or Surface
+    count : int
+    pairs : int
+        Number of eigenpairs; n - 1 where n is not larger.
+    times : (count,) array or None
+    scaled : bool
+        See `hks`.
+
+    Returns
+    -------
+    (n, count) array
+
+    Raises
+    ------
+    InputError
+        As `hks`, or where the eigenpairs cannot be computed.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.descriptors import hks_of
+    >>> hks_of(acnn.builtin_human(), 10, pairs=30).shape
+    (2500, 10)
+    """
+    return hks(*surface_eigenpairs(surface_of(shape), pairs), count, times=times, scaled=scaled)
 
 
 @check_arguments
@@ -145,14 +189,35 @@ def wks_of(
     energies: ArrayLike | None = None,
     sigma: float | None = None,
 ) -> FloatArray:
-    """`wks` of a mesh or cloud from its first `pairs` eigenpairs (n - 1 where it has no more)."""
-    return wks(*_eigenpairs(shape, pairs), count, energies=energies, sigma=sigma)
+    """`wks` of a mesh or cloud from its first eigenpairs.
 
+    Parameters
+    ----------
+    shape : Mesh, PointCloud or Surface
+    count : int
+    pairs : int
+        Number of eigenpairs; n - 1 where n is not larger.
+    energies : (count,) array or None
+    sigma : float or None
+        See `wks`.
 
-def _eigenpairs(shape: Shape | Surface, pairs: int) -> tuple[FloatArray, FloatArray]:
-    from acnn.surface.spectra import surface_eigenpairs
+    Returns
+    -------
+    (n, count) array
 
-    return surface_eigenpairs(surface_of(shape), pairs)
+    Raises
+    ------
+    InputError
+        As `wks`, or where the eigenpairs cannot be computed.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.descriptors import wks_of
+    >>> wks_of(acnn.builtin_human(), 10, pairs=30).shape
+    (2500, 10)
+    """
+    return wks(*surface_eigenpairs(surface_of(shape), pairs), count, energies=energies, sigma=sigma)
 
 
 def _checked(eigenvalues: FloatArray, eigenfunctions: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -1,8 +1,8 @@
-"""What the triangulation alone says about a vertex: the valences around it, ring by ring.
+"""The valence descriptor: how many vertices of each valence lie 0, 1, ... 8 edges from a vertex.
 
-Nothing here depends on where vertices are. On shapes that share one triangulation, such as registrations of a template,
-these numbers are the same for corresponding vertices whatever the pose and the body; between different triangulations
-they mean nothing at all.
+It depends on the triangulation alone, not on vertex positions. On shapes that share one triangulation, such as
+registrations of a template, corresponding vertices have the same values whatever the pose and the body; between
+different triangulations the values cannot be compared.
 """
 
 from __future__ import annotations
@@ -17,63 +17,94 @@ from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
 
 RINGS = 9
-"""Ring 0 is the vertex itself, ring r all that is r edges away."""
+"""Number of rings: ring 0 is the vertex itself, ring r all vertices that are r edges away. With 9, 6,888 of the 6,890
+vertices of FAUST's template differ."""
 
 VALENCES = (4, 5, 6, 7, 8)
-"""The valences that are told apart; fewer count as the first, more as the last."""
+"""The valences that are distinguished; smaller ones count as the first, larger ones as the last."""
 
-RINGS_LENGTH = RINGS * (len(VALENCES) + 1)
-"""Numbers in a row of `rings`."""
+VALENCE_LENGTH = RINGS * (len(VALENCES) + 1)
+"""Number of columns of `valence_descriptors`."""
 
 
-def rings(surface: Surface) -> NDArray[np.float32]:
-    """(n, 54) for every vertex and each of the 9 rings around it: 5 counts of vertices by valence, and a handedness.
+def valence_descriptors(surface: Surface) -> NDArray[np.float32]:
+    """Counts of vertices by valence, and a handedness, for each of the 9 rings around every vertex.
 
-    The handedness adds up +1 for a triangle whose three valences differ and grow counter-clockwise, -1 where they grow
-    clockwise, shared by its corners: the counts of a mirrored mesh are the same, its handedness has the other sign. All
-    are divided by what a ring of a regular mesh has in all, 6 r vertices.
+    The handedness sums +1 for a triangle whose three valences differ and increase counter-clockwise and -1 where they
+    increase clockwise, a third for each of its corners: a mirrored mesh has the same counts, and handedness of the
+    opposite sign. All values are divided by 6 r, the number of vertices of ring r in a regular mesh.
+
+    Parameters
+    ----------
+    surface : Surface
+        Made from a mesh.
+
+    Returns
+    -------
+    (n, 54) float32 array
+        For ring r, columns 6 r to 6 r + 4 are the counts of valences 4 to 8 and column 6 r + 5 the handedness.
 
     Raises
     ------
     InputError
         For a cloud, which has no triangulation of its own.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.descriptors import valence_descriptors
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> valence_descriptors(surface).shape
+    (2500, 54)
     """
     if surface.is_cloud:
-        raise InputError("Descriptors of kind 'rings' come from a triangulation, which a point cloud does not have.")
+        raise InputError("Descriptors of kind 'valences' need a triangulation, which a point cloud does not have.")
     n, faces = len(surface.vertices), surface.faces
     edges = mesh_edges(faces).vertices
     one_way = sparse.csr_matrix((np.ones(len(edges), np.int32), (edges[:, 0], edges[:, 1])), shape=(n, n))
-    adjacent = sparse.csr_matrix(one_way + one_way.T)
-    valence = np.clip(np.diff(adjacent.indptr), VALENCES[0], VALENCES[-1])
+    adjacency = sparse.csr_matrix(one_way + one_way.T)
+    valences = np.clip(np.diff(adjacency.indptr), VALENCES[0], VALENCES[-1])
     own = np.zeros((n, len(VALENCES) + 1))
-    own[np.arange(n), valence - VALENCES[0]] = 1.0
-    a, b, c = valence[faces].T
-    turn = np.sign(b - a) * np.sign(c - b) * np.sign(a - c)  # two steps up and one down: they grow counter-clockwise
-    own[:, -1] = np.bincount(faces.ravel(), weights=np.repeat(-turn / 3.0, 3), minlength=n)
+    own[np.arange(n), valences - VALENCES[0]] = 1.0
+    a, b, c = valences[faces].T
+    orientation = np.sign(b - a) * np.sign(c - b) * np.sign(a - c)  # -1 where they increase counter-clockwise
+    own[:, -1] = np.bincount(faces.ravel(), weights=np.repeat(-orientation / 3.0, 3), minlength=n)
 
-    reached = sparse.identity(n, dtype=np.int32, format="csr")
-    columns, before = [], np.zeros_like(own)
+    reachable = sparse.identity(n, dtype=np.int32, format="csr")
+    columns, previous = [], np.zeros_like(own)
     for ring in range(RINGS):
-        within = reached @ own
-        columns.append((within - before) / max(6 * ring, 1))
-        before = within
+        cumulative = reachable @ own
+        columns.append((cumulative - previous) / max(6 * ring, 1))
+        previous = cumulative
         if ring + 1 < RINGS:
-            reached = _ones(reached + reached @ adjacent)
+            reachable = _pattern(reachable + reachable @ adjacency)
     return np.concatenate(columns, axis=1).astype(np.float32)
 
 
 def same_triangulation(a: Shape, b: Shape) -> bool:
-    """Whether two shapes may be meshes of one triangulation, vertices moved or renamed: equal counts of valences."""
+    """Whether two shapes may be meshes of one triangulation, with vertices moved or renumbered.
+
+    Parameters
+    ----------
+    a, b : Shape
+        Meshes or clouds.
+
+    Returns
+    -------
+    bool
+        True where both are meshes with as many vertices and faces and equal counts of valences; a necessary condition,
+        not a sufficient one.
+    """
     if not (isinstance(a, Mesh) and isinstance(b, Mesh)):
         return False
     if len(a.vertices) != len(b.vertices) or len(a.faces) != len(b.faces):
         return False
-    of_a, of_b = (np.bincount(np.bincount(mesh.faces.ravel())) for mesh in (a, b))
-    return np.array_equal(of_a, of_b)
+    counts_a, counts_b = (np.bincount(np.bincount(mesh.faces.ravel())) for mesh in (a, b))
+    return np.array_equal(counts_a, counts_b)
 
 
-def _ones(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """The same pattern with 1 everywhere."""
+def _pattern(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
+    """A matrix with 1 at every stored entry."""
     matrix = sparse.csr_matrix(matrix)
     matrix.data = np.ones_like(matrix.data)
     return matrix

@@ -102,12 +102,12 @@ class Run:
         return UNKNOWN if known is None else [name for name, content in shapes.items() if content in set(known)]
 
     def check_triangulation(self, shape: Shape) -> None:
-        """Raise InputError where the network goes by a triangulation (descriptors `rings`) that a shape has not."""
-        if "rings" in self.config.descriptors.kinds and not same_triangulation(shape, self.reference):
+        """Raise InputError where the network needs its own triangulation (kind `valences`) and a shape has another."""
+        if "valences" in self.config.descriptors.kinds and not same_triangulation(shape, self.reference):
             raise InputError(
                 f"The network '{self.name}' goes by the triangulation of its reference, and this shape of "
                 f"{len(shape.vertices)} vertices has another. Use a network that was trained without descriptors of "
-                "kind 'rings', such as one of preset best-remeshed."
+                "kind 'valences', such as one of preset best-remeshed."
             )
 
     @property

@@ -1,4 +1,4 @@
-"""Anisotropic patch operators: heat kernels at several angles and scales around every vertex, and their check."""
+"""Anisotropic patch operators: heat kernels at several angles and scales around every vertex, and their accuracy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,12 @@ from acnn.patches.settings import NEGLIGIBLE, SUFFICIENT, WIDE, Kernel, PatchSet
 from acnn.progress import Progress
 from acnn.shapes.mesh import Shape
 from acnn.surface.curvature import principal_frames
-from acnn.surface.heat import exact_rows, spectral_rows
+from acnn.surface.heat import ExactKernels, SpectralKernels, exact_rows, spectral_rows
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.sparse_rows import SparseRows
+from acnn.surface.rational import MAX_RATIO, RationalKernels
+from acnn.surface.sparse_rows import SparseRows, largest_entries, renormalise_and_round
 from acnn.surface.spectra import sufficient_spectra
+from acnn.surface.squaring import SquaringKernels
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
@@ -29,7 +31,7 @@ DEFAULT = PatchSettings()
 
 
 class HeatKernels(Protocol):
-    """A way to compute heat kernels of one surface."""
+    """A method to compute the heat kernels of one surface."""
 
     def rows(
         self,
@@ -110,17 +112,15 @@ def build_patches(
     start: NDArray[np.int64] = np.zeros(1, dtype=np.int64)
     vertices: IntArray = np.zeros(0, dtype=np.int32)
     values: NDArray[np.float16] = np.zeros(0, dtype=np.float16)
-    kept: FloatArray = np.ones((settings.angles, 0))
+    mass_kept: FloatArray = np.ones((settings.angles, 0))
     wide, eigenvalues, eigenfunctions = wide_part(surface, frames, settings, threads)
     narrow = [i for i in range(len(settings.scales)) if i not in wide]
     if narrow:
-        from acnn.surface.sparse_rows import largest_entries, renormalise_and_round
-
-        found = narrow_rows(surface, frames, settings, narrow, settings.keep, None, threads, progress)
+        sparse = narrow_rows(surface, frames, settings, narrow, settings.keep, None, threads, progress)
         if settings.entries:
-            found = largest_entries(found, settings.entries)
-        values = renormalise_and_round(found.start, found.values, threads)
-        start, vertices, kept = found.start, found.vertices, found.mass_kept
+            sparse = largest_entries(sparse, settings.entries)
+        values = renormalise_and_round(sparse.start, sparse.values, threads)
+        start, vertices, mass_kept = sparse.start, sparse.vertices, sparse.mass_kept
     facts = {
         "vertices": n,
         "angles": settings.angles,
@@ -129,8 +129,8 @@ def build_patches(
         "kernels_by_scale": kernels_by_scale(settings, wide),
         "seconds": time.perf_counter() - began,
         "nnz_per_row": len(values) / max(1, len(start) - 1),
-        "mass_kept": float(kept.mean()) if narrow else 1.0,
-        "mass_kept_per_scale": {f"{settings.scales[s]:g}": float(kept[:, i].mean()) for i, s in enumerate(narrow)},
+        "mass_kept": float(mass_kept.mean()) if narrow else 1.0,
+        "mass_kept_per_scale": {f"{settings.scales[s]:g}": float(mass_kept[:, i].mean()) for i, s in enumerate(narrow)},
     }
     return PatchOperator(
         start,
@@ -151,10 +151,15 @@ def kernels_by_scale(settings: PatchSettings, wide: Sequence[int]) -> dict[str, 
 
     Parameters
     ----------
-    settings
+    settings : PatchSettings
         Scales and kernel.
-    wide
+    wide : Sequence[int]
         Positions of the scales that eigenpairs serve.
+
+    Returns
+    -------
+    dict[str, str]
+        By scale.
     """
     other = "rational" if settings.kernel == "auto" else settings.kernel
     return {f"{t:g}": "eigenpairs" if i in wide else other for i, t in enumerate(settings.scales)}
@@ -174,47 +179,51 @@ def narrow_rows(
 
     Parameters
     ----------
-    surface, frames
-        The surface and the directions of theta = 0 on its faces.
+    surface : Surface
+        Mesh or cloud, in normalised units.
+    frames : (m, 2, 3) array
+        Orthonormal frame of every face, the direction of theta = 0 first.
     settings : PatchSettings
         Angles, scales, kernel.
     scales : Sequence[int]
         Positions of the narrow scales.
     keep : float
-        Share of sum |row| to keep.
+        Least fraction of sum |row| that the stored entries hold.
     rows : (r,) array or None
-        Vertices wanted, ascending; None is all.
+        Vertices whose rows are computed, ascending; None is all.
+    threads : int or None
+        None is one per core.
+    progress : Progress or None
+        Called with (done, total).
+
+    Returns
+    -------
+    SparseRows
     """
     times = [settings.scales[i] for i in scales]
     arguments = (settings.alpha, list(settings.thetas))
     if settings.kernel in ("auto", "rational"):
-        from acnn.surface.rational import MAX_RATIO, RationalKernels
-
         kernels = RationalKernels(surface, frames)
         groups = _groups(times, MAX_RATIO)
-        found = []
+        parts = []
         for number, group in enumerate(groups):
 
-            def shown(done: int, total: int, number: int = number) -> None:
+            def report(done: int, total: int, number: int = number) -> None:
                 if progress:
                     progress(done + number * total, total * len(groups))
 
-            found.append(
-                kernels.rows(*arguments, [times[i] for i in group], keep, rows, threads=threads, progress=shown)
+            parts.append(
+                kernels.rows(*arguments, [times[i] for i in group], keep, rows, threads=threads, progress=report)
             )
         return (
-            found[0]
+            parts[0]
             if groups == [list(range(len(times)))]
-            else _interleaved(found, groups, settings.angles, len(times))
+            else _interleaved(parts, groups, settings.angles, len(times))
         )
     other: HeatKernels
     if settings.kernel == "squaring":
-        from acnn.surface.squaring import SquaringKernels
-
         other = SquaringKernels(surface, frames)
     else:
-        from acnn.surface.heat import ExactKernels, SpectralKernels
-
         spectral = settings.kernel == "spectral"
         other = SpectralKernels(surface, frames, settings.eigenpairs) if spectral else ExactKernels(surface, frames)
     return other.rows(*arguments, times, keep, rows, threads=threads, progress=progress)
@@ -271,7 +280,7 @@ def wide_part(
 
 
 def _groups(times: list[float], ratio: float) -> list[list[int]]:
-    """Positions of scales, gathered so that within a group the largest is at most `ratio` times the smallest."""
+    """Positions of scales, grouped such that the largest of a group is at most `ratio` times the smallest."""
     groups: list[list[int]] = []
     for i in sorted(range(len(times)), key=lambda i: times[i]):
         if groups and times[i] <= ratio * times[groups[-1][0]]:
@@ -281,23 +290,23 @@ def _groups(times: list[float], ratio: float) -> list[list[int]]:
     return groups
 
 
-def _interleaved(found: list[SparseRows], groups: list[list[int]], angles: int, scales: int) -> SparseRows:
-    """Rows of groups of scales, put in the order of the scales."""
-    place = {scale: (g, k) for g, group in enumerate(groups) for k, scale in enumerate(group)}
-    rows = (len(found[0].start) - 1) // (angles * len(groups[0]))
+def _interleaved(parts: list[SparseRows], groups: list[list[int]], angles: int, scales: int) -> SparseRows:
+    """Rows of groups of scales, in the order of the scales."""
+    position = {scale: (g, k) for g, group in enumerate(groups) for k, scale in enumerate(group)}
+    rows = (len(parts[0].start) - 1) // (angles * len(groups[0]))
     lengths, vertices, values = [], [], []
-    kept = np.empty((angles, scales))
+    mass_kept = np.empty((angles, scales))
     for angle in range(angles):
         for scale in range(scales):
-            g, k = place[scale]
+            g, k = position[scale]
             first = (angle * len(groups[g]) + k) * rows
-            start = found[g].start[first : first + rows + 1]
+            start = parts[g].start[first : first + rows + 1]
             lengths.append(np.diff(start))
-            vertices.append(found[g].vertices[start[0] : start[-1]])
-            values.append(found[g].values[start[0] : start[-1]])
-            kept[angle, scale] = found[g].mass_kept[angle, k]
+            vertices.append(parts[g].vertices[start[0] : start[-1]])
+            values.append(parts[g].values[start[0] : start[-1]])
+            mass_kept[angle, scale] = parts[g].mass_kept[angle, k]
     joined = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-    return SparseRows(joined, np.concatenate(vertices), np.concatenate(values), kept)
+    return SparseRows(joined, np.concatenate(vertices), np.concatenate(values), mass_kept)
 
 
 def check_kernels(
@@ -309,43 +318,58 @@ def check_kernels(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """L1 distance of computed kernel rows, before clipping or storing, from exact ones.
+    """L1 errors of kernel rows, before clipping and rounding, against exact ones.
 
     Parameters
     ----------
     surface : Surface
-        Mesh or cloud, in run units.
+        Mesh or cloud, in normalised units.
     settings : PatchSettings
-        The kernels to check, every angle and scale of them.
+        The kernels to check, at every angle and scale.
     rows : int
-        How many random rows of each kernel.
+        Number of random rows of each kernel.
+    seed : int
+        Random seed.
+    threads : int or None
+        None is one per core.
+    progress : Progress or None
+        Called with (kernels done, total).
 
     Returns
     -------
     dict[str, Any]
         `l1_error_median`, `l1_error_max`, `row_sum_error_max`, and under `l1_errors_by_scale` kernel, median and
-        largest error for each scale.
+        largest error of each scale.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.patches import check_kernels
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> errors = check_kernels(surface, acnn.PatchSettings(angles=1, scales=(8.0,)), 3)
+    >>> errors["rows_checked"], errors["l1_error_max"] < 0.01
+    (3, True)
     """
     n = len(surface.vertices)
-    chosen = np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False)).astype(np.int32)
+    targets = np.sort(np.random.default_rng(seed).choice(n, min(rows, n), replace=False)).astype(np.int32)
     frames = principal_frames(surface, settings.smoothing)
     parts, mass = stiffness_parts(surface, frames), surface.vertex_areas
     wide, values, functions = wide_part(surface, frames, settings, threads)
     narrow = [i for i in range(len(settings.scales)) if i not in wide]
-    found = narrow_rows(surface, frames, settings, narrow, 1.0, chosen, threads) if narrow else None
+    sparse = narrow_rows(surface, frames, settings, narrow, 1.0, targets, threads) if narrow else None
     kernels = [(a, s) for a in range(settings.angles) for s in range(len(settings.scales))]
     done = [0]
 
     def compare(kernel: tuple[int, int]) -> tuple[FloatArray, float]:
         angle, scale = kernel
         t = settings.scales[scale]
-        exact = exact_rows(parts.matrix(settings.alpha, settings.thetas[angle]), mass, t, chosen)
+        exact = exact_rows(parts.matrix(settings.alpha, settings.thetas[angle]), mass, t, targets)
         if scale in narrow:
-            assert found is not None
-            first = (angle * len(narrow) + narrow.index(scale)) * len(chosen)
-            computed = found.dense(n, first, len(chosen))
+            assert sparse is not None
+            first = (angle * len(narrow) + narrow.index(scale)) * len(targets)
+            computed = sparse.dense(n, first, len(targets))
         else:
-            computed = spectral_rows(values[angle].astype(float), functions[angle].astype(float), mass, t, chosen)
+            computed = spectral_rows(values[angle].astype(float), functions[angle].astype(float), mass, t, targets)
         done[0] += 1
         if progress:
             progress(done[0], len(kernels))
@@ -363,5 +387,5 @@ def check_kernels(
         "l1_error_max": float(errors.max()),
         "row_sum_error_max": max(error for _, error in results),
         "l1_errors_by_scale": by_scale,
-        "rows_checked": len(chosen),
+        "rows_checked": len(targets),
     }

@@ -1,11 +1,12 @@
-"""The patch operator: for every vertex, angle and scale the weights with which it gathers a function around it."""
+"""`PatchOperator`: for every vertex, angle and scale, the weights of a local average of a function."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
@@ -13,38 +14,34 @@ from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
 from acnn.types import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-
 
 @dataclass(frozen=True, eq=False)
 class PatchOperator:
     """Weights of all patches of one shape: sparse rows for narrow scales, eigenpairs for wide ones.
 
-    Narrow scales, (D(x_i) f)(theta, t) = sum of values f[vertices] over one row; rows ordered by angle, then narrow
-    scale, then vertex, each summing to 1:
+    Narrow scales: (D(x_i) f)(theta, t) = sum of values f[vertices] over one row; rows are ordered by angle, then narrow
+    scale, then vertex, and each sums to 1 (`start`, `vertices`, `values`).
 
-    Wide scales, (D f)(theta, t) = Phi exp(-t Lambda) Phi^T S f for the angle's own eigenpairs:
-
-    And:
+    Wide scales: (D f)(theta, t) = Phi exp(-t Lambda) Phi^T S f with the eigenpairs of the angle (`eigenvalues`,
+    `eigenfunctions`, `vertex_areas`).
 
     Attributes
     ----------
     start : (angles * narrow * n + 1,) int64 array
-    vertices : (entries,) array
-        Uint16, or int32 above 65,536 vertices; ascending within a row.
-    values : (entries,) float array
-        16.
+        Start of each row.
+    vertices : (entries,) uint16 array
+        Ascending within a row; int32 above 65,536 vertices.
+    values : (entries,) float16 array
     eigenvalues : (angles, k) float32 array
     eigenfunctions : (angles, n, k) float32 array
     vertex_areas : (n,) float32 array
         The diagonal of S.
     unit : float
-        Length of one run unit in the shape's coordinates.
+        Length of one normalised unit in the shape's coordinates.
     settings : PatchSettings
-        What it was made with.
+        The settings that it was built with.
     facts : dict[str, Any]
-        JSON-able figures from the making (`mass_kept`, `seconds`, `kernel`, ...).
+        Figures of its construction that JSON can hold (`mass_kept`, `seconds`, `kernel`, ...).
     wide : tuple[int, ...]
         Positions of the wide scales among all scales.
     """
@@ -67,7 +64,7 @@ class PatchOperator:
 
     @property
     def n(self) -> int:
-        """Vertices of the shape."""
+        """Number of vertices of the shape."""
         return len(self.vertex_areas)
 
     def __repr__(self) -> str:
@@ -76,11 +73,25 @@ class PatchOperator:
 
     @check_arguments
     def matrix(self, angle: int, scale: int) -> sp.csr_array:
-        """(n, n) sparse float32 matrix of one angle and one narrow scale (its position among all scales)."""
-        import scipy.sparse as sp
+        """Sparse matrix of one angle and one narrow scale.
 
+        Parameters
+        ----------
+        angle : int
+        scale : int
+            Position of the scale among all scales.
+
+        Returns
+        -------
+        (n, n) float32 sparse array
+
+        Raises
+        ------
+        InputError
+            Where the scale is wide.
+        """
         if scale not in self.narrow:
-            raise InputError(f"Scale {self.settings.scales[scale]:g} is kept as eigenpairs, not as a sparse matrix.")
+            raise InputError(f"Scale {self.settings.scales[scale]:g} is stored as eigenpairs, not as a sparse matrix.")
         first = (angle * len(self.narrow) + self.narrow.index(scale)) * self.n
         start = self.start[first : first + self.n + 1]
         part = slice(start[0], start[-1])
@@ -88,7 +99,21 @@ class PatchOperator:
         return sp.csr_array((*entries, start - start[0]), shape=(self.n, self.n))
 
     def apply(self, function: FloatArray) -> NDArray[np.float32]:
-        """Patches of a function on the surface: (n, p) to (n, angles, scales, p). Holds the whole result in memory."""
+        """Patches (D(x) f)(theta, t) of functions on the surface, with the full result in memory.
+
+        Parameters
+        ----------
+        function : (n, p) array
+
+        Returns
+        -------
+        (n, angles, scales, p) float32 array
+
+        Raises
+        ------
+        InputError
+            Where the function does not have one row for each vertex.
+        """
         values = np.asarray(function, dtype=np.float32)
         if values.ndim != 2 or len(values) != self.n:
             raise InputError(f"The function has shape {values.shape}; it needs one row for each of {self.n} vertices.")

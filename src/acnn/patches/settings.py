@@ -1,4 +1,4 @@
-"""What a patch operator is made of, as one record."""
+"""`PatchSettings`, the settings of a patch operator."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KERNELS = ("auto", "rational", "squaring", "spectral", "exact")
 WIDE = 120.0
 """With kernel `auto`, scales above this are kept as eigenpairs where these suffice (`SUFFICIENT`).
 
-On a human of 6,890 vertices a row at t = 60 needs some 190 entries, while 600 eigenpairs would be needed for an error
-of 1 %; at t = 300 it is the other way round, and 200 pairs do."""
+On a human of 6,890 vertices a row at t = 60 has about 190 entries, while an error of 1 % would need 600 eigenpairs; at
+t = 300 rows are longer than that, and 200 eigenpairs are enough."""
 
 SUFFICIENT = 2e-3
 """Eigenpairs suffice for a scale t where exp(-t lambda) has fallen to this at the last of them.
@@ -40,22 +40,33 @@ class PatchSettings:
     Attributes
     ----------
     angles : int
-        How many, spread over [0, pi).
+        Number of angles, theta_l = l pi / angles.
     alpha : float
         Conductivity along the kernel's long axis over that across it; 1 is isotropic.
     scales : tuple[float, ...]
-        Times t, in run units squared.
+        Times t, in normalised units squared.
     kernel : Kernel
         How kernels are computed; `auto` is eigenpairs for scales above 120 where these suffice on the shape, and
         `rational` for all others.
     keep : float
-        Least share of sum |row| that a stored row holds.
+        Least fraction of sum |row| that a stored row holds.
     entries : int
         Store at most this many of a row's largest entries, as the authors' program does; 0 is no limit.
     eigenpairs : int
-        How many per angle may serve wide scales, or serve the kernel `spectral`.
+        Number of eigenpairs of each angle for wide scales, or for the kernel `spectral`.
     smoothing : float
-        Radius over which curvature is averaged, in run units.
+        Radius over which curvature is averaged, in normalised units.
+
+    Raises
+    ------
+    InputError
+        Where a value is out of range.
+
+    Examples
+    --------
+    >>> from acnn import PatchSettings
+    >>> PatchSettings(angles=4, scales=(4, 16)).scales
+    (4.0, 16.0)
     """
 
     angles: int = 16
@@ -73,7 +84,7 @@ class PatchSettings:
             raise TypeError(f"PatchSettings: scales must be numbers, not {self.scales}")
         object.__setattr__(self, "scales", tuple(float(t) for t in self.scales))
         if not 1 <= self.angles <= 360:
-            raise InputError(f"{self.angles} angles: between 1 and 360 make sense.")
+            raise InputError(f"{self.angles} angles: the number of angles must be between 1 and 360.")
         if not (np.isfinite(self.alpha) and self.alpha >= 1):
             raise InputError(f"alpha = {self.alpha}: it must be at least 1, which is isotropic.")
         if not self.scales or not all(np.isfinite(t) and t > 0 for t in self.scales):
@@ -81,16 +92,16 @@ class PatchSettings:
         longest = REFERENCE_LENGTH**2
         if max(self.scales) > longest:
             raise InputError(
-                f"Scale {max(self.scales):g} is beyond the whole shape; the largest allowed is {longest:g}."
+                f"Scale {max(self.scales):g} is larger than the shape; the largest allowed is {longest:g}."
             )
         if len(set(self.scales)) != len(self.scales):
             raise InputError(f"Scales {self.scales}: each may be given once.")
         if self.kernel not in KERNELS:
             raise InputError(f"Unknown kernel '{self.kernel}': use one of {', '.join(KERNELS)}.")
         if not 0 < self.keep <= 1:
-            raise InputError(f"keep = {self.keep}: the share of a row to keep lies above 0 and is at most 1.")
+            raise InputError(f"keep = {self.keep}: the fraction of a row to keep must be above 0 and at most 1.")
         if self.entries < 0:
-            raise InputError(f"entries = {self.entries}: give how many entries of a row to store, or 0 for no limit.")
+            raise InputError(f"entries = {self.entries}: give the number of entries of a row, or 0 for no limit.")
         if self.eigenpairs < 1:
             raise InputError(f"{self.eigenpairs} eigenpairs: at least one is needed.")
 
@@ -110,7 +121,13 @@ class PatchSettings:
 
 
 def parse_scales(text: str) -> tuple[float, ...]:
-    """Scales from text such as `3,6,12,24`."""
+    """Scales from text such as `3,6,12,24`.
+
+    Raises
+    ------
+    InputError
+        Where a part is no number.
+    """
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:

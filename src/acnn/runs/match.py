@@ -169,7 +169,7 @@ def match_shape(
     ------
     InputError
         Where the shape cannot be matched (`check_matchable`), or where the network goes by a triangulation (descriptors
-        of kind `rings`) that it has not.
+        of kind `valences`) that it has not.
     """
     method = known_method(refinement)
     check_matchable(shape, "The shape", spectral=run.shipped)

@@ -1,4 +1,4 @@
-"""Closest points on a triangle mesh to points in space, through a tree of bounding boxes."""
+"""Closest points on a triangle mesh to points in space, by a tree of bounding boxes."""
 
 from __future__ import annotations
 
@@ -13,38 +13,60 @@ from acnn.types import FloatArray, IntArray
 
 
 class ClosestPoints:
-    """The nearest points of one mesh to any points in space, found through a tree of boxes.
+    """Closest points on one mesh, p*(x) = argmin |p - x| over points p of its faces.
 
     Parameters
     ----------
     vertices : (n, 3) array
     faces : (m, 3) array
         At least one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.surface.closest_points import ClosestPoints
+    >>> closest = ClosestPoints(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
+    >>> closest([[0.25, 0.5, 3.0]]).weights
+    array([[0.25, 0.25, 0.5 ]])
     """
 
     def __init__(self, vertices: FloatArray, faces: IntArray) -> None:
-
         self._tree = box_tree(np.asarray(vertices, float)[faces])
 
     def __call__(self, points: ArrayLike) -> BarycentricPoints:
-        """The nearest point of the mesh to each of (n, 3) points, which must be finite."""
-        wanted = np.asarray(points, float).reshape(-1, 3)
-        if not np.isfinite(wanted).all():
+        """Closest point of the mesh to each of the given points.
+
+        Parameters
+        ----------
+        points : (n, 3) array
+
+        Returns
+        -------
+        BarycentricPoints
+            n points; of triangles that are equally near, in the first.
+
+        Raises
+        ------
+        ValueError
+            Where a point is not finite.
+        """
+        queries = np.asarray(points, float).reshape(-1, 3)
+        if not np.isfinite(queries).all():
             raise ValueError("Points must be finite to have a nearest one.")
-        return BarycentricPoints(*nearest_triangles(self._tree, wanted))
+        return BarycentricPoints(*nearest_triangles(self._tree, queries))
 
 
 class BoxTree(NamedTuple):
-    """Boxes within boxes; those of node i are nodes 2 i + 1 and 2 i + 2.
+    """Binary tree of bounding boxes; the children of node i are nodes 2 i + 1 and 2 i + 2.
 
     Attributes
     ----------
     low, high : (2 p - 1, 3) array
-        Corners of the boxes; the last p, a power of two, hold a triangle each, or nothing.
+        Lower and upper corners of the boxes; the last p, a power of two, are leaves of one triangle each, or empty.
     order : (m,) array
-        Triangles of these last boxes.
+        Triangles of the leaves.
     corners : (m, 3, 3) array
-        Of the triangles.
+        Corners of the triangles.
     """
 
     low: NDArray[np.float64]
@@ -54,8 +76,17 @@ class BoxTree(NamedTuple):
 
 
 def box_tree(corners: NDArray[np.float64]) -> BoxTree:
-    """The tree over (m, 3, 3) triangles: those that follow each other on a curve that fills space share a box."""
-    order = np.argsort(_along_curve(corners.mean(axis=1)), kind="stable")
+    """Tree over triangles, sorted along Morton's space-filling curve.
+
+    Parameters
+    ----------
+    corners : (m, 3, 3) array
+
+    Returns
+    -------
+    BoxTree
+    """
+    order = np.argsort(_morton_codes(corners.mean(axis=1)), kind="stable")
     count = 1 << (len(corners) - 1).bit_length()
     low, high = np.full((2 * count - 1, 3), np.inf), np.full((2 * count - 1, 3), -np.inf)
     leaves = slice(count - 1, count - 1 + len(corners))
@@ -68,8 +99,8 @@ def box_tree(corners: NDArray[np.float64]) -> BoxTree:
     return BoxTree(low, high, order, np.ascontiguousarray(corners))
 
 
-def _along_curve(points: NDArray[np.float64]) -> NDArray[np.uint64]:
-    """Where (n, 3) points lie on Morton's curve: the bits of their coordinates, 21 of each, interleaved."""
+def _morton_codes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """(n,) array, positions of points on Morton's curve: the bits of their coordinates, 21 of each, interleaved."""
     start, length = points.min(axis=0), np.ptp(points, axis=0).max()
     bits = ((points - start) * ((2**21 - 1) / max(length, 1e-300))).astype(np.uint64)
     for shift, mask in (
@@ -84,9 +115,18 @@ def _along_curve(points: NDArray[np.float64]) -> NDArray[np.uint64]:
 
 
 def nearest_triangles(tree: BoxTree, points: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """The triangle nearest to each of (n, 3) points, and (n, 3) weights of its corners at the nearest place.
+    """Closest triangle to each point, and the barycentric coordinates of its closest point.
 
-    Of triangles that are equally near, the first.
+    Parameters
+    ----------
+    tree : BoxTree
+    points : (n, 3) array
+
+    Returns
+    -------
+    faces : (n,) int32 array
+        Of triangles that are equally near, the first.
+    weights : (n, 3) array
     """
     faces, weights = np.zeros(len(points), np.int32), np.zeros((len(points), 3))
     _search(*tree, np.ascontiguousarray(points), faces, weights)
@@ -95,15 +135,15 @@ def nearest_triangles(tree: BoxTree, points: NDArray[np.float64]) -> tuple[NDArr
 
 @compiled(nogil=True)
 def _search(low, high, order, corners, points, faces, weights):  # type: ignore[no-untyped-def]
-    inner = len(low) // 2  # nodes before the leaves
+    inner = len(low) // 2  # number of nodes that are not leaves
     stack, gaps = np.empty(64, np.int64), np.empty(64)
-    tried = np.empty(3)
+    candidate = np.empty(3)
     nearest = 0
     for i in range(len(points)):
         point = points[i]
-        # Points that follow each other are often near each other: the last triangle is a good first guess.
-        best = _in_triangle(point, corners, nearest, tried)
-        weights[i] = tried
+        # Consecutive points are often close to each other: the previous triangle is a good first candidate.
+        best = _in_triangle(point, corners, nearest, candidate)
+        weights[i] = candidate
         stack[0], gaps[0], top = 0, 0.0, 1
         while top:
             top -= 1
@@ -113,7 +153,7 @@ def _search(low, high, order, corners, points, faces, weights):  # type: ignore[
             if node < inner:
                 left, right = 2 * node + 1, 2 * node + 2
                 gap_left, gap_right = _gap(point, low, high, left), _gap(point, low, high, right)
-                if gap_left > gap_right:  # the nearer one is looked into first, so it goes on top
+                if gap_left > gap_right:  # the nearer one is visited first, so it goes on top
                     left, right, gap_left, gap_right = right, left, gap_right, gap_left
                 if gap_right <= best:
                     stack[top], gaps[top] = right, gap_right
@@ -123,16 +163,16 @@ def _search(low, high, order, corners, points, faces, weights):  # type: ignore[
                     top += 1
                 continue
             face = order[node - inner]
-            distance = _in_triangle(point, corners, face, tried)
+            distance = _in_triangle(point, corners, face, candidate)
             if distance < best or (distance == best and face < nearest):
                 best, nearest = distance, face
-                weights[i] = tried
+                weights[i] = candidate
         faces[i] = nearest
 
 
 @compiled(nogil=True)
 def _gap(point, low, high, node):  # type: ignore[no-untyped-def]
-    """The squared distance from a point to the box of a node; an empty box is infinitely far."""
+    """Squared distance from a point to the box of a node; infinite for an empty box."""
     total = 0.0
     for d in range(3):
         off = max(low[node, d] - point[d], 0.0, point[d] - high[node, d])
@@ -142,9 +182,9 @@ def _gap(point, low, high, node):  # type: ignore[no-untyped-def]
 
 @compiled(nogil=True)
 def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
-    """The squared distance from a point to a triangle, and the weights of its corners at the nearest place.
+    """Squared distance from a point to a triangle, and barycentric coordinates of its closest point into `weights`.
 
-    Inside, that is the foot of the perpendicular; else the nearest of the feet on the sides, each kept within its side.
+    That is the foot of the perpendicular where it lies inside, else the closest of the closest points of the edges.
     """
     d00, d01, d11, d20, d21 = 0.0, 0.0, 0.0, 0.0, 0.0
     for d in range(3):
@@ -158,14 +198,14 @@ def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
         d11 += ac * ac
         d20 += ap * ab
         d21 += ap * ac
-    below = d00 * d11 - d01 * d01
-    if below > 1e-14 * d00 * d11:
-        v, w = (d11 * d20 - d01 * d21) / below, (d00 * d21 - d01 * d20) / below
+    determinant = d00 * d11 - d01 * d01
+    if determinant > 1e-14 * d00 * d11:
+        v, w = (d11 * d20 - d01 * d21) / determinant, (d00 * d21 - d01 * d20) / determinant
         if v >= 0.0 and w >= 0.0 and v + w <= 1.0:
             weights[0], weights[1], weights[2] = 1.0 - v - w, v, w
-            return _off(point, corners, face, weights)
+            return _squared_distance(point, corners, face, weights)
     best = np.inf
-    start, end, share = 0, 1, 0.0
+    start, end, fraction = 0, 1, 0.0
     for i in range(3):
         j = (i + 1) % 3
         along, length = 0.0, 0.0
@@ -179,15 +219,16 @@ def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
             off = corners[face, i, d] + along * (corners[face, j, d] - corners[face, i, d]) - point[d]
             distance += off * off
         if distance < best:
-            best, start, end, share = distance, i, j, along
+            best, start, end, fraction = distance, i, j, along
     weights[:] = 0.0
-    weights[start] = 1.0 - share
-    weights[end] = share
+    weights[start] = 1.0 - fraction
+    weights[end] = fraction
     return best
 
 
 @compiled(nogil=True)
-def _off(point, corners, face, weights):  # type: ignore[no-untyped-def]
+def _squared_distance(point, corners, face, weights):  # type: ignore[no-untyped-def]
+    """Squared distance between a point and a barycentric point of a triangle."""
     total = 0.0
     for d in range(3):
         off = (

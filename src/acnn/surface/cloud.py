@@ -10,30 +10,44 @@ from scipy.spatial import cKDTree
 from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.mesh import PointCloud
+from acnn.surface.local_triangulations import local_triangulations
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
 NEIGHBOURS = 24
-"""Least number of points that a quadric is fitted to."""
+"""Least number of points that a quadric, which has 6 coefficients, is fitted to."""
 
-STAR = 40
-"""Points among which the neighbours of a point are sought."""
+LOCAL_NEIGHBOURS = 40
+"""Number of nearest points among which the neighbours of a point in its local triangulation are sought."""
 
 ROUNDS = 3
-"""How often estimated normals are replaced by those of the triangles found with them."""
+"""How often estimated normals are replaced by those of the triangles computed with them."""
+
+NORMAL_NEIGHBOURS = 8
+"""Neighbours that a normal is estimated from: few, so that a point on a finger has none on the finger's other side."""
+
+_SOURCES = 20_000
+"""Largest number of dipoles whose field is summed, which bounds the time for large clouds."""
 
 
 def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArray]:
     """Triangles around every point, from the Delaunay triangulation of its neighbours in its tangent plane.
 
-    Each triangle is found from one, two or all three of its corners and counts with weight 1/3, 2/3 or 1; where more
-    than three points lie on one circle, all their triangulations share the weight (`delaunay_stars`). Where no normals
-    are given they are estimated, and then made better by those of the triangles found with them.
+    Each triangle belongs to the local triangulations of one, two or all three of its corners and has weight 1/3, 2/3 or
+    1; where more than three points lie on one circle, the weight is divided among all their triangulations
+    (`local_triangulations`). Normals that are not given are estimated, and then improved by those of the triangles.
+
+    Parameters
+    ----------
+    cloud : PointCloud
 
     Returns
     -------
-    tuple[array, array, array]
-        Faces (m, 3) turned outwards, their weights (m,), and outward unit normals of the points (n, 3).
+    faces : (m, 3) int32 array
+        Counter-clockwise seen from outside.
+    weights : (m,) array
+    normals : (n, 3) array
+        Outward unit normals of the points.
 
     Raises
     ------
@@ -43,41 +57,50 @@ def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArr
     n = len(cloud.vertices)
     if n < 4:
         raise InputError(f"A cloud of {n} points has no surface; at least 4 are needed.")
-    near = cKDTree(cloud.vertices).query(cloud.vertices, min(STAR + 1, n))[1].astype(np.int32)
+    near = cKDTree(cloud.vertices).query(cloud.vertices, min(LOCAL_NEIGHBOURS + 1, n))[1].astype(np.int32)
     if cloud.normals is not None:
         normals = _unit(cloud.normals)
-        return *_stars(cloud.vertices, normals, near), normals
+        return *_weighted_triangles(cloud.vertices, normals, near), normals
     normals = outward_normals(cloud.vertices)
     for _ in range(ROUNDS):
-        faces, weights = _stars(cloud.vertices, normals, near)
+        faces, weights = _weighted_triangles(cloud.vertices, normals, near)
         a, b, c = (cloud.vertices[faces[:, k]] for k in range(3))
         vector = np.cross(b - a, c - a) * weights[:, None]
         total = np.stack(
             [np.bincount(faces.ravel(), weights=np.repeat(vector[:, axis], 3), minlength=n) for axis in range(3)],
             axis=1,
         )
-        found = np.linalg.norm(total, axis=1, keepdims=True) > 0
-        normals = np.where(found, _unit(total.astype(float)), normals)
-    return *_stars(cloud.vertices, normals, near), normals
+        nonzero = np.linalg.norm(total, axis=1, keepdims=True) > 0
+        normals = np.where(nonzero, _unit(total.astype(float)), normals)
+    return *_weighted_triangles(cloud.vertices, normals, near), normals
 
 
-def _stars(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[IntArray, FloatArray]:
-    """Unique triangles found around the points, turned as the normals say, and their weights."""
-    from acnn.surface.local_triangulations import delaunay_stars
-
-    found, share = delaunay_stars(points, normals, near)
-    faces, same = np.unique(np.sort(found, axis=1), axis=0, return_inverse=True)
+def _weighted_triangles(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[IntArray, FloatArray]:
+    """Unique triangles of the local triangulations, oriented by the normals, and their weights."""
+    triangles, fractions = local_triangulations(points, normals, near)
+    faces, same = np.unique(np.sort(triangles, axis=1), axis=0, return_inverse=True)
     a, b, c = (points[faces[:, k]] for k in range(3))
     facing = np.einsum("ij,ij->i", np.cross(b - a, c - a), normals[faces].sum(axis=1))
     faces[facing < 0] = faces[facing < 0][:, [0, 2, 1]]
-    return faces.astype(np.int32), np.bincount(same.ravel(), weights=share, minlength=len(faces)).astype(float)
+    return faces.astype(np.int32), np.bincount(same.ravel(), weights=fractions, minlength=len(faces)).astype(float)
 
 
 def quadric_tensors(surface: Surface, radius: float) -> FloatArray:
-    """(n, 3, 3) second fundamental form from a quadric z = (a x^2 + 2 b x y + c y^2) / 2 + d x + e y + f at each point.
+    """Second fundamental form from a quadric z = (a x^2 + 2 b x y + c y^2) / 2 + d x + e y + f at each point.
 
-    The fit is weighted least squares over all points within twice the radius, at least NEIGHBOURS of them, in the
+    The fit is weighted least squares over all points within twice the radius, at least `NEIGHBOURS` of them, in the
     frame of the point's normal; z points inwards, so that convex is positive.
+
+    Parameters
+    ----------
+    surface : Surface
+        Made from a cloud.
+    radius : float
+        In normalised units.
+
+    Returns
+    -------
+    (n, 3, 3) array
     """
     points, normals = surface.vertices, surface.normals
     n = len(points)
@@ -115,7 +138,7 @@ def _fitted(
     distance: FloatArray,
     reach: FloatArray,
 ) -> FloatArray:
-    """(p, 3, 3) tensors at the points `part`, from their neighbours (p, k) at `distance` that lie within `reach`."""
+    """(p, 3, 3) array, tensors at the points `part` from those of their neighbours (p, k) that lie within `reach`."""
     offset = points[near] - points[part, None]
     x = np.einsum("ijk,ik->ij", offset, first[part])
     y = np.einsum("ijk,ik->ij", offset, second[part])
@@ -146,21 +169,26 @@ def _unit(vectors: FloatArray) -> FloatArray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)
 
 
-NORMAL_NEIGHBOURS = 8
-"""Few enough that the neighbours of a point on a finger are not those on the finger's other side."""
-
-_SOURCES = 20_000
-
-
 def outward_normals(points: FloatArray, neighbours: int = NORMAL_NEIGHBOURS) -> FloatArray:
-    """(n, 3) unit normals of a cloud, oriented alike and outwards.
+    """Unit normals of a point cloud, oriented consistently and outwards.
 
-    1. The direction of least spread around each point.
-    2. Signs carried along the spanning tree of neighbours whose tangent planes differ least (after Hoppe et al. 1992).
-    3. Where a region got the wrong sign, normals jump at its border: every region that is cut off by such jumps is
-       turned if that lowers its energy as a sheet of dipoles in the field of all others, which is lowest where all
-       normals point to the same side of one closed surface (in the spirit of Metzer et al. 2021).
-    4. Each connected piece is turned so that the flux of position through it is positive.
+    1. The normal is the direction of least variance around each point.
+    2. Signs are propagated along the spanning tree of neighbours whose tangent planes differ least (after Hoppe et al.
+       1992).
+    3. Where a region got the wrong sign, normals jump at its boundary: every region bounded by such jumps is flipped if
+       that lowers its energy as a sheet of dipoles in the field of all others, which is lowest where all normals point
+       to the same side of one closed surface (in the spirit of Metzer et al. 2021).
+    4. Each connected component is flipped so that the flux of position through it is positive.
+
+    Parameters
+    ----------
+    points : (n, 3) array
+    neighbours : int
+        Number of neighbours that a normal is estimated from.
+
+    Returns
+    -------
+    (n, 3) array
     """
     n = len(points)
     k = min(neighbours, n - 1)
@@ -174,13 +202,13 @@ def outward_normals(points: FloatArray, neighbours: int = NORMAL_NEIGHBOURS) -> 
 
     step = points[j] - points[i]
     step /= np.maximum(np.linalg.norm(step, axis=1, keepdims=True), 1e-300)
-    # A step along the normals leads to the other side of a thin part, or across a gap: not to be trusted.
+    # A step along the normals leads to the other side of a thin part or across a gap, and is not reliable.
     rise = np.abs(np.einsum("ij,ij->i", step, normals[i])) + np.abs(np.einsum("ij,ij->i", step, normals[j]))
 
     _align_along_tree(normals, rise, i, j)
     spacing = distance[:, min(6, k)]
     level = rise < 0.7
-    _turn_regions(points, normals, spacing, i[level], j[level])
+    _flip_regions(points, normals, spacing, i[level], j[level])
     pieces, label = connected_components(sp.coo_array((np.ones(len(i)), (i, j)), shape=(n, n)), directed=False)
     for piece in range(pieces):
         member = label == piece
@@ -212,7 +240,7 @@ def _align_along_tree(normals: FloatArray, rise: FloatArray, i: IntArray, j: Int
                 normals[v] *= -1.0
 
 
-def _turn_regions(points: FloatArray, normals: FloatArray, spacing: FloatArray, i: IntArray, j: IntArray) -> None:
+def _flip_regions(points: FloatArray, normals: FloatArray, spacing: FloatArray, i: IntArray, j: IntArray) -> None:
     n = len(points)
     smooth = np.einsum("ij,ij->i", normals[i], normals[j]) > 0.7
     _, label = connected_components(

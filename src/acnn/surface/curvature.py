@@ -1,16 +1,16 @@
-"""Principal curvature directions, as tensors first and as directions last.
+"""Curvature tensors of a surface and its principal curvature directions.
 
-Directions are lines: averaging vectors would mix their signs, so everything is averaged as a 3 x 3 tensor
+Directions have no sign, and averaging vectors would mix signs, so curvature is averaged as a 3 x 3 tensor
 
     K = k_M v_M v_M^T + k_m v_m v_m^T
 
-(the second fundamental form in ambient coordinates; convex counted positive) and only the result, face by face, is
-turned into directions. On a mesh K comes from the normal cycle of Cohen-Steiner and Morvan,
+(the second fundamental form in ambient coordinates; convex counted positive), and directions are computed from the
+averaged tensors of the faces. On a mesh K comes from the normal cycle of Cohen-Steiner and Morvan,
 
     T(x) = 1 / |B| sum_e beta(e) |e n B| e e^T,
 
-with beta the signed angle between the faces at edge e. T has its LARGE eigenvalue along the direction that does not
-bend (the axis of a cylinder), so K is T with the two tangential eigenvalues exchanged. On a cloud K comes from a
+with beta the signed angle between the faces at edge e. T has its LARGER eigenvalue along the direction of smaller
+curvature (the axis of a cylinder), so K is T with the two tangential eigenvalues exchanged. On a cloud K comes from a
 quadric fitted around every point.
 """
 
@@ -21,55 +21,68 @@ from scipy.sparse.linalg import splu
 
 from acnn.arguments import check_arguments
 from acnn.shapes.topology import mesh_edges
+from acnn.surface.cloud import quadric_tensors
 from acnn.surface.laplacian import stiffness
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray
 
 SMOOTHING = 3.0
-"""Default radius, in run units, over which curvature is averaged (standard deviation of the averaging kernel)."""
+"""Default radius, in normalised units, of curvature averaging: the standard deviation of its kernel."""
 
 
 @check_arguments
 def principal_frames(surface: Surface, smoothing: float = SMOOTHING) -> FloatArray:
-    """Directions of principal curvature on every face.
+    """Principal curvature directions of every face.
 
-    Where the two curvatures agree there is no direction to find. A weak tensor fixed to the shape (the spread of its
-    points, then the longest side of the face) decides there, so that the result is finite and turns with the shape.
+    Where the two curvatures are equal there is no principal direction. A weak tensor fixed to the shape (the covariance
+    of its points, then the longest edge of the face) decides there, so that the result is finite and rotates with the
+    shape.
 
     Parameters
     ----------
     surface : Surface
         Mesh or cloud.
     smoothing : float
-        Radius of averaging, in run units.
+        Radius of averaging, in normalised units.
 
     Returns
     -------
-    array
-        (m, 2, 3): v_M, the direction of the larger signed curvature, and v_m = n x v_M.
+    (m, 2, 3) array
+        v_M, the direction of the larger signed curvature, and v_m = n x v_M.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import principal_frames
+    >>> principal_frames(acnn.surface_of(acnn.builtin_human())).shape
+    (4996, 2, 3)
     """
     tensors = curvature_tensors(surface, smoothing)[surface.faces].mean(axis=1)  # (m, 3, 3)
     weight = surface.face_weights * surface.face_areas
     strength = np.sqrt(np.average(np.einsum("ijk,ijk->i", tensors, tensors), weights=weight))
     bias = 1e-4 * strength + 1e-6 / np.sqrt(weight.sum())
-    spread = np.einsum("i,ij,ik->jk", surface.vertex_areas, surface.vertices, surface.vertices)
-    sides = np.roll(surface.vertices[surface.faces], 1, axis=1) - surface.vertices[surface.faces]
-    longest = sides[np.arange(len(sides)), np.argmax(np.linalg.norm(sides, axis=2), axis=1)]
+    covariance = np.einsum("i,ij,ik->jk", surface.vertex_areas, surface.vertices, surface.vertices)
+    edges = np.roll(surface.vertices[surface.faces], 1, axis=1) - surface.vertices[surface.faces]
+    longest = edges[np.arange(len(edges)), np.argmax(np.linalg.norm(edges, axis=2), axis=1)]
     longest /= np.maximum(np.linalg.norm(longest, axis=1, keepdims=True), 1e-300)
-    tensors += bias * (spread / np.trace(spread) + 1e-3 * longest[:, :, None] * longest[:, None, :])
+    tensors += bias * (covariance / np.trace(covariance) + 1e-3 * longest[:, :, None] * longest[:, None, :])
     return frames_from_tensors(tensors, surface.face_normals, longest)
 
 
 def frames_from_tensors(tensors: FloatArray, normals: FloatArray, tangents: FloatArray) -> FloatArray:
-    """(m, 2, 3) in-plane eigenvectors of symmetric tensors, larger eigenvalue first, right-handed about the normal.
+    """In-plane eigenvectors of symmetric tensors, larger eigenvalue first, right-handed about the normal.
 
     Parameters
     ----------
     tensors : (m, 3, 3) array
     normals : (m, 3) array
-        Unit.
+        Of length 1.
     tangents : (m, 3) array
-        Any direction not along the normal, to measure angles from.
+        Any direction not along the normal, from which angles are measured.
+
+    Returns
+    -------
+    (m, 2, 3) array
     """
     first = tangents - np.einsum("ij,ij->i", tangents, normals)[:, None] * normals
     first /= np.maximum(np.linalg.norm(first, axis=1, keepdims=True), 1e-300)
@@ -83,17 +96,30 @@ def frames_from_tensors(tensors: FloatArray, normals: FloatArray, tangents: Floa
 
 
 def curvature_tensors(surface: Surface, smoothing: float = SMOOTHING) -> FloatArray:
-    """(n, 3, 3) second fundamental form at the vertices, averaged as tensors over `smoothing` run units.
+    """Curvature tensors K = k_M v_M v_M^T + k_m v_m v_m^T of the vertices, averaged over the surface.
 
     The averaging is one implicit step of heat flow, (S + tau W) K' = S K with tau = smoothing^2 / 2: a fixed distance
     on the surface, whatever the triangulation.
-    """
-    if surface.is_cloud:
-        from acnn.surface.cloud import quadric_tensors
 
-        tensors = quadric_tensors(surface, smoothing)
-    else:
-        tensors = _normal_cycle(surface)
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    smoothing : float
+        Radius of averaging, in normalised units; 0 is none.
+
+    Returns
+    -------
+    (n, 3, 3) array
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import curvature_tensors
+    >>> curvature_tensors(acnn.surface_of(acnn.builtin_human())).shape
+    (2500, 3, 3)
+    """
+    tensors = quadric_tensors(surface, smoothing) if surface.is_cloud else _normal_cycle(surface)
     if smoothing <= 0:
         return tensors
     mass = surface.vertex_areas
@@ -110,18 +136,16 @@ def curvature_tensors(surface: Surface, smoothing: float = SMOOTHING) -> FloatAr
 
 
 def _normal_cycle(surface: Surface) -> FloatArray:
-    """(n, 3, 3) tensors from the angles between neighbouring faces, tangential eigenvalues exchanged."""
+    """(n, 3, 3) array, tensors from the angles between adjacent faces, tangential eigenvalues exchanged."""
     table = mesh_edges(surface.faces)
-    inner = table.counts > 1
-    edges, sides = table.vertices[inner], table.faces[inner]
+    interior = table.counts > 1
+    edges, sides = table.vertices[interior], table.faces[interior]
     n1, n2 = surface.face_normals[sides[:, 0]], surface.face_normals[sides[:, 1]]
     vector = surface.vertices[edges[:, 1]] - surface.vertices[edges[:, 0]]
     length = np.linalg.norm(vector, axis=1)
     direction = vector / np.maximum(length, 1e-300)[:, None]
-    turn = np.einsum("ij,ij->i", np.cross(n1, n2), direction)
-    beta = np.arctan2(
-        turn, np.einsum("ij,ij->i", n1, n2)
-    )  # positive on convex edges, as the first face lies to the left
+    sine, cosine = np.einsum("ij,ij->i", np.cross(n1, n2), direction), np.einsum("ij,ij->i", n1, n2)
+    beta = np.arctan2(sine, cosine)  # positive on convex edges, as the first face lies to the left
 
     n = len(surface.vertices)
     tensor = np.empty((n, 3, 3))

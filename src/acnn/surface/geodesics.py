@@ -1,11 +1,11 @@
-"""Geodesic distances from chosen sources or for whole shapes in blocks of rows, and the geodesic diameter.
+"""Geodesic distances from given sources, or of all vertices in blocks of rows, and the geodesic diameter.
 
-Two ways, both from libraries:
+Two methods:
 
 - `graph`: Dijkstra (scipy) on the edges and the diagonals of each pair of neighbouring triangles unfolded into a
   plane. Never shorter than the true distance; 1.8 % longer on average on a FAUST shape. Works for clouds.
 - `exact`: the shortest polyline over faces (pygeodesic, the method of Mitchell, Mount and Papadimitriou). Meshes only;
-  some 70 times slower.
+  about 70 times slower.
 """
 
 from __future__ import annotations
@@ -26,14 +26,26 @@ Method = Literal["graph", "exact"]
 
 
 class GeodesicSolver:
-    """Distances on one surface; the graph or the exact structure is built once and used for every source.
+    """Geodesic distances on one surface; what does not depend on the source is built once.
 
     Parameters
     ----------
     surface : Surface
         Mesh or cloud.
-    method : Method
-        `graph` or `exact`.
+    method : {'graph', 'exact'}
+
+    Raises
+    ------
+    InputError
+        For an unknown method, or `exact` on a cloud.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import GeodesicSolver
+    >>> solver = GeodesicSolver(acnn.surface_of(acnn.builtin_human()))
+    >>> solver.distances_from([0, 7]).shape
+    (2, 2500)
     """
 
     def __init__(self, surface: Surface, method: Method = "graph") -> None:
@@ -51,7 +63,23 @@ class GeodesicSolver:
             raise InputError(f"Unknown geodesic method '{method}': use 'graph' or 'exact'.")
 
     def distances_from(self, sources: Sequence[int] | IntArray) -> FloatArray:
-        """(sources, n) distance of every vertex from each source; infinite on other components."""
+        """Distances of all vertices from each source.
+
+        Parameters
+        ----------
+        sources : (s,) array
+            Vertices.
+
+        Returns
+        -------
+        (s, n) array
+            Infinite on other components.
+
+        Raises
+        ------
+        InputError
+            Where a source is no vertex of the surface.
+        """
         sources = np.asarray(sources, dtype=np.int32).reshape(-1)
         if len(sources) and not (sources.min() >= 0 and sources.max() < len(self.surface.vertices)):
             raise InputError(f"Geodesic sources must be vertices 0 to {len(self.surface.vertices) - 1}.")
@@ -61,9 +89,18 @@ class GeodesicSolver:
         return np.where(rows > 1e9 * self.surface.mean_edge, np.inf, rows)
 
     def blocks(self, rows: int = 256) -> Iterator[tuple[int, FloatArray]]:
-        """Yield `(first, distances)` with distances (up to `rows`, n) from vertices first, first + 1, ...
+        """Distances between all vertices, block by block, so that the n x n matrix is never in memory.
 
-        The n x n matrix is never held.
+        Parameters
+        ----------
+        rows : int
+            Number of sources of a block.
+
+        Yields
+        ------
+        first : int
+        distances : (up to rows, n) array
+            From vertices first, first + 1, ...
         """
         n = len(self.surface.vertices)
         for first in range(0, n, rows):
@@ -71,12 +108,51 @@ class GeodesicSolver:
 
 
 def geodesics_from(surface: Surface, sources: Sequence[int] | IntArray, method: Method = "graph") -> FloatArray:
-    """(sources, n) geodesic distances in run units; see `GeodesicSolver`."""
+    """Geodesic distances of all vertices from each source, in normalised units.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    sources : (s,) array
+        Vertices.
+    method : {'graph', 'exact'}
+        See `GeodesicSolver`.
+
+    Returns
+    -------
+    (s, n) array
+        Infinite on other components.
+
+    Raises
+    ------
+    InputError
+        For an unknown method or source, or `exact` on a cloud.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import geodesics_from
+    >>> distances = geodesics_from(acnn.surface_of(acnn.builtin_human()), [7])
+    >>> distances.shape, float(distances[0, 7])
+    ((1, 2500), 0.0)
+    """
     return GeodesicSolver(surface, method).distances_from(sources)
 
 
 def distance_graph(surface: Surface) -> sp.csr_array:
-    """Sparse symmetric graph of the lengths of edges and unfolded diagonals."""
+    """Graph of edges and of diagonals of unfolded pairs of triangles, weighted by length.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+
+    Returns
+    -------
+    (n, n) sparse array
+        Symmetric, positive lengths.
+    """
     n = len(surface.vertices)
     table = mesh_edges(surface.faces)
     edges, inner = table.vertices, table.counts > 1
@@ -88,7 +164,7 @@ def distance_graph(surface: Surface) -> sp.csr_array:
     d.append(length)
     a, b = np.concatenate(i), np.concatenate(j)
     low, high, weight = np.minimum(a, b).astype(np.int64), np.maximum(a, b).astype(np.int64), np.concatenate(d)
-    # The same pair may come twice (an edge that is also a diagonal): the shorter way counts, sums would not.
+    # A pair may occur twice (an edge that is also a diagonal): its shorter length is used, where coo would add them.
     order = np.lexsort((weight, high, low))
     low, high, weight = low[order], high[order], weight[order]
     first = np.ones(len(low), dtype=bool)
@@ -101,7 +177,7 @@ def distance_graph(surface: Surface) -> sp.csr_array:
 
 
 def _unfolded_diagonals(vertices: FloatArray, edges: IntArray, opposite: IntArray) -> tuple[IntArray, FloatArray]:
-    """Segments between opposite corners across each edge, both triangles laid flat, where they cross the edge."""
+    """Ends and lengths of the segments between opposite corners that cross their edge, both triangles unfolded."""
     p, q = vertices[edges[:, 0]], vertices[edges[:, 1]]
     length = np.linalg.norm(q - p, axis=1)
     along = (q - p) / np.maximum(length, 1e-300)[:, None]
@@ -119,40 +195,58 @@ def _unfolded_diagonals(vertices: FloatArray, edges: IntArray, opposite: IntArra
 
 
 def geodesic_diameter(surface: Surface, sources: int = 10) -> float:
-    """Largest geodesic distance on the largest component (by area), independent of the order of vertices.
+    """Largest geodesic distance on the component of largest area, independent of the order of vertices.
 
-    Starts from the point farthest from the centroid, adds the farthest remaining point `sources` times, and measures
-    the longest of all distances seen. On a mesh that one path is then pulled straight over the faces (edge flips,
-    potpourri3d), which removes what the triangulation adds to it.
+    Farthest point sampling from the point farthest from the centroid gives the sources; the diameter is the largest
+    distance from any of them. On a mesh the path of this distance is then shortened to a geodesic by edge flips
+    (potpourri3d), which removes the dependence of its length on the triangulation.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+    sources : int
+        Number of sources.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import geodesic_diameter
+    >>> round(geodesic_diameter(acnn.surface_of(acnn.builtin_human())))
+    200
     """
     solver = GeodesicSolver(surface)
     _, label = connected_components(solver._graph, directed=False)
     area = np.bincount(label, weights=surface.vertex_areas)
-    member = label == int(np.argmax(area))
-    weight = np.where(member, surface.vertex_areas, 0.0)
+    largest = label == int(np.argmax(area))
+    weight = np.where(largest, surface.vertex_areas, 0.0)
     centroid = weight @ surface.vertices / weight.sum()
-    far = np.where(member, np.linalg.norm(surface.vertices - centroid, axis=1), -1.0)
+    from_centroid = np.where(largest, np.linalg.norm(surface.vertices - centroid, axis=1), -1.0)
 
-    nearest = np.full(len(member), np.inf)
-    source = int(np.argmax(far))
+    nearest = np.full(len(largest), np.inf)
+    source = int(np.argmax(from_centroid))
     longest, ends = 0.0, (source, source)
     for _ in range(sources):
         row = solver.distances_from([source])[0]
-        row[~member] = 0.0
-        reached = int(np.argmax(row))
-        if row[reached] > longest:
-            longest, ends = float(row[reached]), (source, reached)
+        row[~largest] = 0.0
+        farthest = int(np.argmax(row))
+        if row[farthest] > longest:
+            longest, ends = float(row[farthest]), (source, farthest)
         nearest = np.minimum(nearest, row)
         source = int(np.argmax(nearest))
     return longest if surface.is_cloud else min(longest, _straightened_length(surface, ends) or longest)
 
 
 def _straightened_length(surface: Surface, ends: tuple[int, int]) -> float | None:
-    """Length of the geodesic between two vertices near the shortest edge path, None where flipping edges fails."""
+    """Length of the geodesic between two vertices near the shortest edge path; None where edge flips fail."""
     import potpourri3d as pp3d
 
     try:
         path = pp3d.EdgeFlipGeodesicSolver(surface.vertices, surface.faces).find_geodesic_path(*ends)
-    except RuntimeError:  # not an oriented manifold: the graph distance has to do
+    except RuntimeError:  # not an oriented manifold: the graph distance is used
         return None
     return float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum())

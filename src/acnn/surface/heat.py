@@ -1,10 +1,10 @@
-"""Heat kernels in closed form, from eigenpairs or to machine precision: the reference for the fast methods.
+"""Heat kernels to machine precision and from eigenpairs, the reference for the fast methods.
 
-A row of the heat operator holds the weights with which one vertex sees all others,
+A row of the heat operator holds the weights of all vertices in the average around one of them,
 
     H(t) = exp(-t S^-1 W),      (H f)(x_i) = sum_j H_ij f(x_j) = sum_j h_t(x_i, x_j) s_j f(x_j),
 
-the area element s_j included, so that rows sum to 1 without being divided by anything.
+the area element s_j included, so that rows sum to 1 without normalisation.
 """
 
 from __future__ import annotations
@@ -25,10 +25,14 @@ from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
 _NODES = 28
+"""Nodes of the contour integral: 3.89^-28 is 3e-17, below the rounding of float64."""
+
+BLOCK = 512
+"""Number of rows that are dense in memory at a time."""
 
 
 def exact_rows(stiffness: sp.csr_array, mass: FloatArray, t: float, rows: IntArray) -> FloatArray:
-    """(rows, n) rows of exp(-t S^-1 W), to about 1e-12.
+    """Rows of H(t) = exp(-t S^-1 W), to about 1e-12.
 
     The exponential is a Cauchy integral, exp(-tL) = 1/(2 pi i) int e^z (z + tL)^-1 dz, along a cotangent contour around
     the negative axis (Talbot's, with the coefficients of Weideman, SIAM J. Numer. Anal. 44, 2006, where the error of
@@ -37,14 +41,27 @@ def exact_rows(stiffness: sp.csr_array, mass: FloatArray, t: float, rows: IntArr
 
     Parameters
     ----------
-    stiffness : (n, n) array
-        Symmetric positive semidefinite.
+    stiffness : (n, n) sparse array
+        W, symmetric positive semidefinite.
     mass : (n,) array
-        Positive.
+        The diagonal of S, positive.
     t : float
         Time.
-    rows : (rows,) array
+    rows : (r,) array
         Vertices.
+
+    Returns
+    -------
+    (r, n) array
+
+    Examples
+    --------
+    >>> import acnn, numpy as np
+    >>> from acnn.surface import exact_rows, stiffness
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> rows = exact_rows(stiffness(surface), surface.vertex_areas, 24.0, np.array([0, 7]))
+    >>> bool(np.allclose(rows.sum(axis=1), 1.0))
+    True
     """
     unit = np.zeros((len(mass), len(rows)), dtype=complex)
     unit[rows, np.arange(len(rows))] = 1.0
@@ -68,25 +85,47 @@ def exact_rows(stiffness: sp.csr_array, mass: FloatArray, t: float, rows: IntArr
 def spectral_rows(
     eigenvalues: FloatArray, eigenfunctions: FloatArray, mass: FloatArray, t: float, rows: IntArray
 ) -> FloatArray:
-    """(rows, n) rows of Phi exp(-t Lambda) Phi^T S, exact only where exp(-t lambda) has died out at the last pair."""
+    """Rows of Phi exp(-t Lambda) Phi^T S, accurate only where exp(-t lambda) is negligible at the last eigenpair.
+
+    Parameters
+    ----------
+    eigenvalues : (k,) array
+    eigenfunctions : (n, k) array
+        Orthonormal with respect to the mass.
+    mass : (n,) array
+        The diagonal of S.
+    t : float
+        Time.
+    rows : (r,) array
+        Vertices.
+
+    Returns
+    -------
+    (r, n) array
+
+    Examples
+    --------
+    >>> import acnn, numpy as np
+    >>> from acnn.surface import eigenpairs, spectral_rows, stiffness
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> pairs = eigenpairs(stiffness(surface), surface.vertex_areas, 50)
+    >>> spectral_rows(*pairs, surface.vertex_areas, 400.0, np.array([0, 7])).shape
+    (2, 2500)
+    """
     return (eigenfunctions[rows] * np.exp(-t * eigenvalues)) @ (eigenfunctions.T * mass)
 
 
-BLOCK = 512
-"""Rows held densely at a time."""
-
-
 class SpectralKernels:
-    """Kernels from the first k eigenpairs of each angle, as in the paper: exact only for wide scales or all pairs.
+    """Heat kernels from the first k eigenpairs of each angle, as in the paper: accurate only for wide scales.
 
     Parameters
     ----------
     surface : Surface
-        Mesh or cloud, in run units.
+        Mesh or cloud, in normalised units.
     frames : (m, 2, 3) array
-        The direction of theta = 0 on every face first.
+        Orthonormal frame of every face, the direction of theta = 0 first.
     pairs : int
-        How many eigenpairs.
+        Number k of eigenpairs.
     """
 
     def __init__(self, surface: Surface, frames: FloatArray, pairs: int) -> None:
@@ -104,24 +143,34 @@ class SpectralKernels:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> SparseRows:
-        """Rows of Phi exp(-t Lambda) Phi^T S for every theta and t; parameters as for `RationalKernels.rows`."""
+        """Rows of Phi exp(-t Lambda) Phi^T S for every theta and t.
+
+        Parameters
+        ----------
+        alpha, thetas, times, keep, rows, threads, progress
+            As for `RationalKernels.rows`.
+
+        Returns
+        -------
+        SparseRows
+        """
 
         def angle(theta: float) -> Callable[[float, IntArray], FloatArray]:
             values, functions = eigenpairs(self.parts.matrix(alpha, theta), self.mass, self.pairs)
-            return lambda t, some: spectral_rows(values, functions, self.mass, t, some)
+            return lambda t, block: spectral_rows(values, functions, self.mass, t, block)
 
         return _clipped(angle, thetas, times, keep, len(self.mass), rows, threads, progress)
 
 
 class ExactKernels:
-    """Kernels to about 1e-12, from fourteen sparse complex factorisations for every angle and scale.
+    """Heat kernels to about 1e-12, from 14 sparse complex factorisations for every angle and scale.
 
     Parameters
     ----------
     surface : Surface
-        Mesh or cloud, in run units.
+        Mesh or cloud, in normalised units.
     frames : (m, 2, 3) array
-        The direction of theta = 0 on every face first.
+        Orthonormal frame of every face, the direction of theta = 0 first.
     """
 
     def __init__(self, surface: Surface, frames: FloatArray) -> None:
@@ -138,11 +187,21 @@ class ExactKernels:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> SparseRows:
-        """Rows of exp(-t L) for every theta and t; parameters as for `RationalKernels.rows`."""
+        """Rows of exp(-t L(alpha, theta)) for every theta and t.
+
+        Parameters
+        ----------
+        alpha, thetas, times, keep, rows, threads, progress
+            As for `RationalKernels.rows`.
+
+        Returns
+        -------
+        SparseRows
+        """
 
         def angle(theta: float) -> Callable[[float, IntArray], FloatArray]:
             matrix = self.parts.matrix(alpha, theta)
-            return lambda t, some: exact_rows(matrix, self.mass, t, some)
+            return lambda t, block: exact_rows(matrix, self.mass, t, block)
 
         return _clipped(angle, thetas, times, keep, len(self.mass), rows, threads, progress)
 
@@ -157,17 +216,17 @@ def _clipped(
     threads: int | None,
     progress: Progress | None,
 ) -> SparseRows:
-    """Form dense rows block by block, one angle per thread, and clip them."""
-    chosen = np.arange(n) if rows is None else rows
-    blocks = [np.arange(i, min(i + BLOCK, len(chosen))) for i in range(0, len(chosen), BLOCK)]
+    """Compute dense rows block by block, one angle per thread, and clip them."""
+    targets = np.arange(n) if rows is None else rows
+    blocks = [np.arange(i, min(i + BLOCK, len(targets))) for i in range(0, len(targets), BLOCK)]
     done = [0]
 
     def run(theta: float) -> list[Piece]:
         dense = angle(theta)
         pieces = []
         for block in blocks:
-            found = [clip_dense(np.ascontiguousarray(dense(t, chosen[block])), keep) for t in times]
-            begins, counts, totals, vertices, values = zip(*found, strict=True)
+            clipped = [clip_dense(np.ascontiguousarray(dense(t, targets[block])), keep) for t in times]
+            begins, counts, totals, vertices, values = zip(*clipped, strict=True)
             shift = np.concatenate([[0], np.cumsum([len(v) for v in vertices])[:-1]])[:, None]
             pieces.append(
                 Piece(
@@ -185,7 +244,7 @@ def _clipped(
         return pieces
 
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        joined = [join(pieces, len(chosen)) for pieces in pool.map(run, thetas)]
+        joined = [join(pieces, len(targets)) for pieces in pool.map(run, thetas)]
     starts = np.cumsum([0] + [part.start[-1] for part in joined])
     return SparseRows(
         np.concatenate([part.start[:-1] + s for part, s in zip(joined, starts, strict=False)] + [starts[-1:]]),

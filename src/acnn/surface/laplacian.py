@@ -1,18 +1,19 @@
-"""Laplacians for any conductivity tensor, from the gradients of hat functions.
+"""Stiffness matrices of Laplacians with any conductivity tensor, from the gradients of hat functions.
 
 For a symmetric tensor D_f on every face f and hat functions phi_i (1 at vertex i, linear, 0 at the others),
 
     W_ij = sum_f w_f A_f <grad phi_i, D_f grad phi_j>,      L = S^-1 W,
 
-is positive semidefinite, W 1 = 0, and heat obeys f_t = -L f. D conducts heat along its own large axis. The paper's
-edge form (eq. acotan) multiplies D with edges instead of gradients; an edge is a gradient turned by 90 degrees, so that
-form conducts ACROSS the named axis: W(theta) here is minus the paper's W(theta + 90 degrees).
+is positive semidefinite, W 1 = 0, and heat obeys f_t = -L f. Heat flows fastest along the eigenvector of D with the
+larger eigenvalue. The paper's edge form (eq. acotan) multiplies D with edges instead of gradients; an edge is a
+gradient rotated by 90 degrees, so that form conducts ACROSS the named axis: W(theta) here is minus the paper's
+W(theta + 90 degrees).
 
 With conductivity 1 along the long axis at angle theta from v_M and 1/alpha across it,
 
     W(alpha, theta) = (1 + 1/alpha)/2 W_0 + (1 - 1/alpha)/2 (cos 2theta W_c + sin 2theta W_s),
 
-so three sets of numbers serve every alpha and theta.
+so three matrices give those of every alpha and theta.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class StiffnessParts:
     entries : (3, m, 3) array
         For W_0, W_c, W_s; column k belongs to the edge opposite corner k of the face.
     vertices : int
-        N.
+        n, the number of vertices.
     """
 
     faces: IntArray
@@ -45,27 +46,40 @@ class StiffnessParts:
     vertices: int
 
     def mix(self, alpha: float, theta: float) -> FloatArray:
-        """(m, 3) off-diagonal face entries of W(alpha, theta)."""
+        """(m, 3) array, off-diagonal face entries of W(alpha, theta)."""
         even, odd = 0.5 * (1.0 + 1.0 / alpha), 0.5 * (1.0 - 1.0 / alpha)
         isotropic, cosine, sine = self.entries
         return even * isotropic + odd * (np.cos(2.0 * theta) * cosine + np.sin(2.0 * theta) * sine)
 
     def matrix(self, alpha: float = 1.0, theta: float = 0.0) -> sp.csr_array:
-        """(n, n) stiffness matrix W(alpha, theta)."""
+        """(n, n) sparse array, the stiffness matrix W(alpha, theta)."""
         return assemble(self.faces, self.mix(alpha, theta), self.vertices)
 
 
 @check_arguments
 def stiffness(surface: Surface, tensors: FloatArray | None = None) -> sp.csr_array:
-    """(n, n) stiffness matrix for any symmetric conductivity.
+    """Stiffness matrix W_ij = sum_f w_f A_f <grad phi_i, D_f grad phi_j> for any symmetric conductivity D.
 
     Parameters
     ----------
     surface : Surface
         Mesh or cloud.
     tensors : (m, 3, 3) array or None
-        Conductivity of each face in ambient coordinates (its part along the normal has no effect); None is the
-        identity, the cotangent Laplacian.
+        Conductivity D_f of each face in ambient coordinates (its normal component has no effect); None is the identity,
+        the cotangent Laplacian.
+
+    Returns
+    -------
+    (n, n) sparse array
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import stiffness
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> matrix = stiffness(surface)
+    >>> matrix.shape, bool(abs(matrix.sum(axis=1)).max() < 1e-9)
+    ((2500, 2500), True)
     """
     gradients = hat_gradients(surface)  # (m, 3, 3)
     flux = gradients if tensors is None else np.einsum("fab,fkb->fka", tensors, gradients)
@@ -77,14 +91,27 @@ def stiffness(surface: Surface, tensors: FloatArray | None = None) -> sp.csr_arr
 
 
 def stiffness_parts(surface: Surface, frames: FloatArray) -> StiffnessParts:
-    """The three parts of which every anisotropic stiffness matrix is a mixture.
+    """W_0, W_c and W_s, the three parts of every W(alpha, theta).
 
     Parameters
     ----------
     surface : Surface
         Mesh or cloud.
     frames : (m, 2, 3) array
-        Orthonormal frame on each face, the direction of theta = 0 first.
+        Orthonormal frame of every face, the direction of theta = 0 first.
+
+    Returns
+    -------
+    StiffnessParts
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import principal_frames, stiffness_parts
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> parts = stiffness_parts(surface, principal_frames(surface))
+    >>> parts.matrix(alpha=100.0, theta=0.3).shape
+    (2500, 2500)
     """
     gradients = np.einsum("fka,fba->fkb", hat_gradients(surface), frames)  # (m, 3, 2)
     weight = surface.face_weights * surface.face_areas
@@ -96,7 +123,18 @@ def stiffness_parts(surface: Surface, frames: FloatArray) -> StiffnessParts:
 
 
 def hat_gradients(surface: Surface) -> FloatArray:
-    """(m, 3, 3) gradient of the hat function of each corner on each face: n x opposite edge / (2 A)."""
+    """Gradients of the hat functions, grad phi_k = n x e_k / (2 A) with e_k the edge opposite corner k.
+
+    Parameters
+    ----------
+    surface : Surface
+        Mesh or cloud.
+
+    Returns
+    -------
+    (m, 3, 3) array
+        By face, corner and coordinate.
+    """
     corners = surface.vertices[surface.faces]
     opposite = np.roll(corners, 1, axis=1) - np.roll(corners, -1, axis=1)
     scale = 2.0 * np.maximum(surface.face_areas, np.finfo(float).tiny)
@@ -104,7 +142,20 @@ def hat_gradients(surface: Surface) -> FloatArray:
 
 
 def assemble(faces: IntArray, entries: FloatArray, vertices: int) -> sp.csr_array:
-    """Symmetric matrix with zero row sums from off-diagonal face entries (m, 3), column k opposite corner k."""
+    """Symmetric matrix with zero row sums from off-diagonal face entries.
+
+    Parameters
+    ----------
+    faces : (m, 3) array
+    entries : (m, 3) array
+        Column k belongs to the edge opposite corner k.
+    vertices : int
+        n, the number of vertices.
+
+    Returns
+    -------
+    (n, n) sparse array
+    """
     i, j = faces[:, [1, 2, 0]].ravel(), faces[:, [2, 0, 1]].ravel()
     off = sp.coo_array((entries.ravel(), (i, j)), shape=(vertices, vertices)).tocsr()
     off = off + off.T

@@ -1,4 +1,4 @@
-"""Compiled search for the triangles around every point of a cloud."""
+"""Local triangulations of a point cloud: the compiled search for the triangles around every point."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from acnn.compilation import compiled
 from acnn.types import FloatArray, IntArray
 
 STRAIGHT = 1e-5
-"""Angles in radians below which points count as lying on one circle or line: beyond rounding, also of single precision,
-and too small to be felt elsewhere."""
+"""Angle in radians below which points are taken to lie on one circle or line: above the rounding of single precision,
+and small enough to change nothing else."""
 
 
 @compiled(nogil=True)
-def delaunay_stars(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[IntArray, FloatArray]:
-    """Triangles that hold each point in the Delaunay triangulation of its neighbours in its tangent plane.
+def local_triangulations(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[IntArray, FloatArray]:
+    """Triangles at each point in the Delaunay triangulation of its neighbours in its tangent plane.
 
     A neighbour q of a point at the origin is joined to it where q / |q|^2 is a corner of the convex hull of all of
     them (the hull is the polar dual of the point's Voronoi cell); triangles go from one corner of the hull to the next.
     Neighbours on the far side of a thin part, whose normals point the other way, are left out.
 
-    Each of the three corners of a triangle finds it and adds 1/3 to its weight. On a regular grid four points or more
-    lie on one circle, and there is nothing in their geometry to prefer one triangulation of them to another. They
-    count as the mean of all fans: each of m points on a circle adds 1/m to the triangles of the fan around it. So the
-    result turns with the points and does not depend on their order.
+    Each corner of a triangle whose local triangulation contains it adds 1/3 to its weight. On a regular grid four
+    points or more lie on one circle, and their geometry prefers no triangulation of them. They are given the mean of
+    all fans: each of m points on a circle adds 1/m to the triangles of the fan around it. So the result rotates with
+    the points and does not depend on their order.
 
     Parameters
     ----------
@@ -33,8 +33,10 @@ def delaunay_stars(points: FloatArray, normals: FloatArray, near: IntArray) -> t
 
     Returns
     -------
-    tuple[array, array]
-        Triangles (m, 3), up to three times the same one, and what each adds to its weight (m,).
+    triangles : (m, 3) int32 array
+        Each up to three times.
+    weights : (m,) array
+        What each adds to the weight of its triangle.
     """
     n, most = near.shape
     triangles, weights = np.empty((n * (most + 1), 3), np.int32), np.empty(n * (most + 1))
@@ -137,7 +139,7 @@ def _straight(points: FloatArray, a: int, b: int, c: int) -> bool:
 
 @compiled(nogil=True)
 def _convex_hull(points: FloatArray, hull: IntArray) -> int:
-    """Corners of the convex hull, counter-clockwise, into `hull`; returns how many (Andrew's monotone chain)."""
+    """Corners of the convex hull, counter-clockwise, into `hull`; returns their number (Andrew's monotone chain)."""
     n = len(points)
     order = np.argsort(points[:, 0], kind="mergesort")
     for k in range(1, n):  # ties in x by y
@@ -162,6 +164,7 @@ def _convex_hull(points: FloatArray, hull: IntArray) -> int:
 
 @compiled(nogil=True)
 def _turn(points: FloatArray, a: int, b: int, c: int) -> float:
+    """Twice the signed area of the triangle a, b, c."""
     return (points[b, 0] - points[a, 0]) * (points[c, 1] - points[a, 1]) - (points[b, 1] - points[a, 1]) * (
         points[c, 0] - points[a, 0]
     )

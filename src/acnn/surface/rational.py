@@ -1,8 +1,8 @@
-"""Heat kernels by a localised rational approximation: exact to a stated error, no eigenvectors, cost linear in n.
+"""Heat kernels by a local rational approximation of bounded error, without eigenvectors, at a cost linear in n.
 
-With one repeated real pole, z = (1 + tau L)^-1, every exp(-t L) is nearly a polynomial p_t(z): the same few sparse
-solves serve all scales at once. And a kernel is local: the rows of a cell of some hundred vertices are computed on
-the cell's surroundings alone, where a sparse factor is small and stays in the processor's cache.
+With one repeated real pole, z = (1 + tau L)^-1, every exp(-t L) is close to a polynomial p_t(z): the same few sparse
+solves serve all scales. Kernels are local: the surface is partitioned into cells of about a hundred vertices, and the
+rows of a cell are computed on its neighbourhood alone, where the sparse factor is small and fits the processor's cache.
 """
 
 from __future__ import annotations
@@ -25,39 +25,40 @@ from acnn.errors import InputError
 from acnn.progress import Progress
 from acnn.surface.geodesics import distance_graph
 from acnn.surface.laplacian import stiffness_parts
+from acnn.surface.rational_kernels import cell_rows
 from acnn.surface.sparse_rows import Piece, SparseRows, join
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
 TOLERANCE = 5e-4
-"""Largest error of p_t on the whole spectrum; rows then differ by 0.001 to 0.003 in L1 on a human."""
+"""Largest error of p_t on the whole spectrum; rows then have L1 errors of 0.001 to 0.003 on a human."""
 
 REACH = 4.5
-"""How far the surroundings of a cell reach beyond it, in standard deviations sqrt(2 t) of the largest scale."""
+"""Radius of the neighbourhood of a cell, in standard deviations sqrt(2 t) of the largest scale: a Gaussian has a
+mass of 4e-5 beyond it."""
 
 REACH_EDGES = 10.0
-"""And at least this many mean edges, for coarse meshes."""
+"""Least radius of the neighbourhood of a cell in mean edge lengths, for coarse meshes."""
 
 CELL = 96
-"""Vertices in a cell, on average."""
+"""Mean number of vertices of a cell: three tiles of right-hand sides (`rational_kernels.TILE`)."""
 
 MAX_RATIO = 8.0
-"""Largest ratio of scales that are computed together; beyond it the degree would rise."""
+"""Largest ratio of scales that are computed together; larger ratios need a higher degree."""
 
 
 class RationalKernels:
-    """Kernels of one surface; what depends on the surface alone is prepared once.
+    """Heat kernels of one surface; what depends on the surface alone is computed once.
 
     Parameters
     ----------
     surface : Surface
-        Mesh or cloud, in run units.
+        Mesh or cloud, in normalised units.
     frames : (m, 2, 3) array
-        The direction of theta = 0 on every face first.
+        Orthonormal frame of every face, the direction of theta = 0 first.
     """
 
     def __init__(self, surface: Surface, frames: FloatArray) -> None:
-
         self.parts = stiffness_parts(surface, frames)
         self.mass = surface.vertex_areas
         self.mean_edge = surface.mean_edge
@@ -85,28 +86,37 @@ class RationalKernels:
         Parameters
         ----------
         alpha : float
-            1 / conductivity across the long axis.
-        thetas, times : Sequence[float]
-            Angles of the long axis, and scales (the largest at most 8 times the smallest).
+            Conductivity along the long axis over that across it.
+        thetas : Sequence[float]
+            Angles of the long axis from v_M, in radians.
+        times : Sequence[float]
+            Scales t, the largest at most 8 times the smallest.
         keep : float
-            Share of sum |row| to keep; 1 keeps all of a cell's surroundings.
+            Least fraction of sum |row| that the stored entries hold; 1 stores all entries of a cell's neighbourhood.
         rows : (r,) array or None
-            Vertices wanted, ascending; None is all.
+            Vertices whose rows are computed, ascending; None is all.
         tolerance : float
             Largest error of the rational functions.
         threads : int or None
             None is one per core.
         progress : Progress or None
-            Called with (jobs done, jobs in all).
-        """
-        from acnn.surface.rational_kernels import cell_rows
+            Called with (cells done, total).
 
+        Returns
+        -------
+        SparseRows
+
+        Raises
+        ------
+        InputError
+            Where the scales are too far apart, or the heat system is not positive definite.
+        """
         tau, coefficients = fit_exponentials(tuple(float(t) for t in times), tolerance)
         reach = max(REACH * float(np.sqrt(2.0 * max(times))), REACH_EDGES * self.mean_edge)
         n = len(self.mass)
-        chosen = np.arange(n) if rows is None else rows
+        targets = np.arange(n) if rows is None else rows
         position = np.full(n, -1, dtype=np.int32)
-        position[chosen] = np.arange(len(chosen))
+        position[targets] = np.arange(len(targets))
         members, starts = self.cells
         cells = [members[a:b] for a, b in itertools.pairwise(starts)]
         cells = sorted((cell for cell in cells if (position[cell] >= 0).any()), key=len, reverse=True)
@@ -114,24 +124,24 @@ class RationalKernels:
 
         def run(cell: IntArray) -> Piece:
             distance = np.full(n, np.inf)
-            local = surroundings(self.graph.indptr, self.graph.indices, self.graph.data, cell, reach, distance)
+            local = neighbourhood(self.graph.indptr, self.graph.indices, self.graph.data, cell, reach, distance)
             local = local[np.argsort(self.rank[local])]
-            targets = cell[position[cell] >= 0]
+            cell_targets = cell[position[cell] >= 0]
             triangles = (self.faces, self.vertex_faces_start, self.vertex_faces)
-            found = cell_rows(
-                targets, local, np.argsort(local), *triangles, entries, self.mass, tau, coefficients, keep
+            piece = cell_rows(
+                cell_targets, local, np.argsort(local), *triangles, entries, self.mass, tau, coefficients, keep
             )
-            if found[1].flat[0] < 0:
+            if piece[1].flat[0] < 0:
                 raise InputError(
                     "The heat system of this shape is not positive definite: it has triangles without area or with "
-                    "coordinates that are not numbers. Mend it with 'acnn info SHAPE --repair OUT'."
+                    "coordinates that are not numbers. Repair it with 'acnn info SHAPE --repair OUT'."
                 )
-            return Piece(position[targets], *found)
+            return Piece(position[cell_targets], *piece)
 
         pieces = []
         pool = ThreadPoolExecutor(threads or os.cpu_count())
         try:
-            # The largest cells come first, so that no core is left with one of them at the end.
+            # The largest cells come first, so that all cores finish at about the same time.
             jobs = [pool.submit(run, cell) for cell in cells]
             for done, job in enumerate(as_completed(jobs), 1):
                 pieces.append(job.result())
@@ -139,13 +149,13 @@ class RationalKernels:
                     progress(done, len(jobs))
         finally:
             pool.shutdown(cancel_futures=True)
-        return join(pieces, len(chosen))
+        return join(pieces, len(targets))
 
 
 def _elimination_rank(stiffness: sp.csr_array, mass: FloatArray) -> IntArray:
     """(n,) position of each vertex in a fill-reducing order (multiple minimum degree, from SuperLU).
 
-    Restricting one order of the whole shape to a cell's surroundings creates no fill that the whole did not have.
+    Restricting one order of the full shape to a cell's neighbourhood creates no fill that the full shape does not have.
     """
     system = sp.csc_array(stiffness + sp.diags_array(mass))
     return splu(
@@ -155,15 +165,29 @@ def _elimination_rank(stiffness: sp.csr_array, mass: FloatArray) -> IntArray:
 
 @lru_cache(maxsize=64)
 def fit_exponentials(times: tuple[float, ...], tolerance: float = TOLERANCE) -> tuple[float, FloatArray]:
-    """Pole and coefficients so that p_t(1 / (1 + tau x)) is exp(-t x) within `tolerance` for all x >= 0 and all t.
+    """Pole and coefficients such that |p_t(1 / (1 + tau x)) - exp(-t x)| <= tolerance for all x >= 0 and all t.
 
-    p_t(1) = 1 (rows sum to 1) and p_t(0) = 0 hold exactly. The smallest degree that does is taken, and the tau that is
-    best for it.
+    p_t(1) = 1 (rows sum to 1) and p_t(0) = 0 hold exactly. The degree is the smallest that reaches the tolerance, with
+    the tau of the smallest error.
+
+    Parameters
+    ----------
+    times : tuple[float, ...]
+        Scales t.
+    tolerance : float
+        Largest error.
 
     Returns
     -------
-    tuple[float, array]
-        Tau, and (times, degree + 1) coefficients of the powers of z.
+    tau : float
+        The pole is at x = -1 / tau.
+    coefficients : (times, degree + 1) array
+        Of the powers of z = 1 / (1 + tau x).
+
+    Raises
+    ------
+    InputError
+        Where the times are not positive, too far apart, or degree 24 is not enough.
     """
     if min(times) <= 0 or max(times) > MAX_RATIO * 1.0001 * min(times):
         raise InputError(f"Scales {times} must be positive and span at most a factor of {MAX_RATIO:g}.")
@@ -193,28 +217,30 @@ def fit_exponentials(times: tuple[float, ...], tolerance: float = TOLERANCE) -> 
     return pole, coefficients
 
 
-def partition(graph: csr_array, size: int, eagerness: FloatArray) -> tuple[IntArray, IntArray]:
-    """Cut a graph into cells of about `size` vertices around farthest points.
+def partition(graph: csr_array, size: int, priority: FloatArray) -> tuple[IntArray, IntArray]:
+    """Partition a graph into Voronoi cells of about `size` vertices by farthest point sampling.
 
-    Each vertex belongs to the nearest of the seeds; each new seed is the vertex farthest from all before it. What comes
-    out depends on distances only, not on the order of vertices.
+    Each vertex belongs to the cell of the nearest seed; each new seed is the vertex farthest from all previous ones.
+    The result depends on distances only, not on the order of vertices.
 
     Parameters
     ----------
-    graph : (n, n) array
+    graph : (n, n) sparse array
         Symmetric, positive lengths.
     size : int
-        Vertices wanted per cell, on average.
-    eagerness : (n,) array
-        Of the vertices of a component without a seed, the one of largest value becomes its first.
+        Mean number of vertices of a cell.
+    priority : (n,) array
+        The first seed of a component is its vertex of largest priority.
 
     Returns
     -------
-    tuple[array, array]
-        The vertices sorted by cell (n,), and the start of each cell in that list (cells + 1,).
+    members : (n,) array
+        The vertices sorted by cell.
+    starts : (cells + 1,) array
+        Start of each cell in this list.
     """
     n = graph.shape[0]
-    label = _farthest_point_labels(graph.indptr, graph.indices, graph.data, max(1, -(-n // size)), eagerness)
+    label = _farthest_point_labels(graph.indptr, graph.indices, graph.data, max(1, -(-n // size)), priority)
     members = np.argsort(label, kind="stable").astype(np.int32)
     counts = np.bincount(label)
     counts = counts[counts > 0]
@@ -223,13 +249,14 @@ def partition(graph: csr_array, size: int, eagerness: FloatArray) -> tuple[IntAr
 
 @compiled(nogil=True)
 def _farthest_point_labels(
-    indptr: IntArray, indices: IntArray, lengths: FloatArray, seeds: int, eagerness: FloatArray
+    indptr: IntArray, indices: IntArray, lengths: FloatArray, seeds: int, priority: FloatArray
 ) -> IntArray:
+    """(n,) array, the seed nearest to each vertex, by number."""
     n = len(indptr) - 1
     unreached = 1e100
-    nearest = unreached * (1.0 + eagerness / max(eagerness.max(), 1e-300))
+    nearest = unreached * (1.0 + priority / max(priority.max(), 1e-300))
     label = np.zeros(n, np.int32)
-    # Distances only fall, so what the heap says of a vertex is an upper bound; it is put back when out of date.
+    # Distances only decrease, so an entry of the heap is an upper bound; an outdated one is pushed back.
     waiting = [(-nearest[v], np.int32(v)) for v in range(n)]
     heapq.heapify(waiting)
     made = 0
@@ -260,7 +287,7 @@ def _farthest_point_labels(
 
 
 @compiled(nogil=True)
-def surroundings(
+def neighbourhood(
     indptr: IntArray,
     indices: IntArray,
     lengths: FloatArray,
@@ -273,22 +300,26 @@ def surroundings(
     Parameters
     ----------
     indptr, indices, lengths : array
-        The graph.
+        The graph, as a CSR matrix.
     cell : (c,) array
         Vertices.
     reach : float
         Distance.
     distance : (n,) array
-        A workspace, infinite everywhere before and after.
+        Workspace, infinite everywhere before and after.
+
+    Returns
+    -------
+    (N,) array
     """
     front = [(0.0, cell[0])]
-    found = [cell[0]]
+    reached = [cell[0]]  # numba takes the types of empty lists from these entries
     front.pop()
-    found.pop()
+    reached.pop()
     for v in cell:
         distance[v] = 0.0
         front.append((0.0, v))
-        found.append(v)
+        reached.append(v)
     while len(front) > 0:
         so_far, v = heapq.heappop(front)
         if so_far > distance[v]:
@@ -298,10 +329,10 @@ def surroundings(
             further = so_far + lengths[k]
             if further <= reach and further < distance[w]:
                 if distance[w] == np.inf:
-                    found.append(w)
+                    reached.append(w)
                 distance[w] = further
                 heapq.heappush(front, (further, w))
-    vertices = np.array(found)
+    vertices = np.array(reached)
     for v in vertices:
         distance[v] = np.inf
     return vertices

@@ -1,8 +1,8 @@
-"""Compiled core of the rational heat kernels: sparse Cholesky factors of one cell, and all kernel rows of its vertices.
+"""Compiled core of the rational heat kernels: the kernel rows of one cell, and the sparse Cholesky factors they need.
 
-Systems here have a few hundred to a few thousand unknowns in a given elimination order, are factorised for many sets
-of values on one pattern, and are solved for tiles of `TILE` right-hand sides side by side. No library does that
-quickly: those that factorise well solve column by column, and start up once per system.
+Systems have a few hundred to a few thousand unknowns in a given elimination order, are factorised for many sets of
+values on one sparsity pattern, and are solved for tiles of `TILE` right-hand sides at once. Libraries are slow at this:
+they solve column by column and have a fixed cost per system.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from acnn.surface.sparse_rows import smallest_kept
 from acnn.types import FloatArray, IntArray
 
 TILE = 32
-"""Right-hand sides solved together: one row of a tile is eight vector registers of four doubles."""
+"""Number of right-hand sides solved together: one row of a tile is eight vector registers of four doubles."""
 
 
 @compiled(nogil=True)
 def symbolic(n: int, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """Pattern of the Cholesky factor, below the diagonal, by columns with ascending rows.
+    """Sparsity pattern of the Cholesky factor below the diagonal, by columns with ascending rows.
 
     Parameters
     ----------
     n : int
-        Unknowns, in elimination order.
+        Number of unknowns, in elimination order.
     low, high : (pairs,) array
-        Entries of the matrix, low < high; pairs may repeat.
+        Off-diagonal entries of the matrix, low < high; pairs may repeat.
 
     Returns
     -------
-    tuple[array, array]
-        Column starts (n + 1,) and rows.
+    pointer : (n + 1,) array
+        Start of each column.
+    rows : (entries,) array
     """
     starts, rows, _ = transposed(n, high, low)  # entries of each column
     pointer = np.zeros(n + 1, np.int32)
@@ -66,7 +67,7 @@ def symbolic(n: int, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]
                 pattern[used] = r
                 used += 1
         child = first_child[c]
-        while child >= 0:  # eliminating a column leaves its rows connected: they pass on to its parent
+        while child >= 0:  # eliminating a column connects its rows: they become entries of its parent
             for k in range(pointer[child], pointer[child + 1]):
                 r = pattern[k]
                 if r > c and seen[r] != c:
@@ -88,7 +89,7 @@ def symbolic(n: int, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]
 
 @compiled(nogil=True)
 def members(starts: IntArray) -> IntArray:
-    """The group of each entry, from where the groups begin (n + 1,)."""
+    """Group of each entry, from the starts of the groups (n + 1,)."""
     group = np.empty(starts[-1], np.int32)
     for g in range(len(starts) - 1):
         for k in range(starts[g], starts[g + 1]):
@@ -98,7 +99,7 @@ def members(starts: IntArray) -> IntArray:
 
 @compiled(nogil=True)
 def transposed(n: int, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Group entries by column: starts (n + 1,), row of each entry, and where each entry stood before."""
+    """Entries grouped by column: starts (n + 1,), row of each entry, and its index before grouping."""
     starts = np.zeros(n + 1, np.int32)
     for c in columns:
         starts[c + 1] += 1
@@ -108,10 +109,10 @@ def transposed(n: int, rows: IntArray, columns: IntArray) -> tuple[IntArray, Int
     grouped = np.empty(len(rows), np.int32)
     origin = np.empty(len(rows), np.int32)
     for k in range(len(rows)):
-        place = fill[columns[k]]
-        grouped[place] = rows[k]
-        origin[place] = k
-        fill[columns[k]] = place + 1
+        index = fill[columns[k]]
+        grouped[index] = rows[k]
+        origin[index] = k
+        fill[columns[k]] = index + 1
     return starts, grouped, origin
 
 
@@ -119,8 +120,19 @@ def transposed(n: int, rows: IntArray, columns: IntArray) -> tuple[IntArray, Int
 def numeric(pointer: IntArray, rows: IntArray, values: FloatArray, diagonal: FloatArray) -> bool:
     """Overwrite a symmetric positive definite matrix, given on the factor's pattern, by its Cholesky factor.
 
-    On return `values` holds the factor below the diagonal and `diagonal` the INVERSE of the factor's diagonal.
-    False where the matrix is not positive definite.
+    Parameters
+    ----------
+    pointer, rows : array
+        Pattern of the factor, as `symbolic` returns it.
+    values : (entries,) array
+        Overwritten by the factor below the diagonal.
+    diagonal : (n,) array
+        Overwritten by the INVERSE of the factor's diagonal.
+
+    Returns
+    -------
+    bool
+        False where the matrix is not positive definite.
     """
     n = len(diagonal)
     work = np.zeros(n)
@@ -175,9 +187,23 @@ def solve_tile(
     work: FloatArray,
     result: FloatArray,
 ) -> None:
-    """result = weight * (solution for the right-hand sides `given`), row by row, for contiguous tiles (n, TILE).
+    """Solve L L^T x = b for a tile of right-hand sides and multiply row i of the solution by weight[i].
 
-    The factor comes by columns (pointer, rows, values) and by rows; `work` is a workspace of the same size.
+    Parameters
+    ----------
+    pointer, rows, values : array
+        The factor by columns.
+    row_pointer, columns, row_values : array
+        The factor by rows.
+    inverse : (n,) array
+        Inverse of the factor's diagonal.
+    weight : (n,) array
+    given : (n, TILE) array
+        Right-hand sides b; contiguous, as are all tiles.
+    work : (n, TILE) array
+        Workspace.
+    result : (n, TILE) array
+        Overwritten by the weighted solution.
     """
     n = len(inverse)
     for c in range(n):
@@ -193,11 +219,11 @@ def solve_tile(
 def _eliminate(
     typing: Any, x: Any, given: Any, target: Any, begin: Any, end: Any, index: Any, factor: Any, scale: Any
 ) -> Any:
-    """x[target] = scale (given[target] - sum of factor[k] x[index[k]] over begin <= k < end), whole rows of a tile.
+    """x[target] = scale (given[target] - sum of factor[k] x[index[k]] over begin <= k < end), for rows of a tile.
 
-    Written in LLVM's own terms so that the row stays in vector registers: numba keeps it in memory when the loop is
-    written in Python, at a fifth of the speed. All arrays contiguous; x and given (n, TILE), factor and scale float64,
-    index int32.
+    Written in LLVM's representation so that the row stays in vector registers: numba keeps it in memory when the loop
+    is written in Python, at a fifth of the speed. All arrays contiguous; x and given (n, TILE), factor and scale
+    float64, index int32.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -243,17 +269,17 @@ def cell_rows(
     coefficients: FloatArray,
     keep: float,
 ) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
-    """Rows of p_t(z), z = S (S + tau W)^-1, for every angle and scale, at some vertices of one cell.
+    """Rows of p_t(z), z = S (S + tau W)^-1, for every angle and scale, of given vertices of one cell.
 
-    W is assembled from the faces inside the surroundings alone, so no heat crosses their border and rows still sum
-    to 1.
+    W is assembled from the faces inside the neighbourhood alone, so that no heat crosses its boundary and rows still
+    sum to 1.
 
     Parameters
     ----------
     targets : (r,) array
-        Vertices whose rows are wanted, all in `local`.
+        Vertices whose rows are computed, all in `local`.
     local : (N,) array
-        The surroundings, in elimination order.
+        The cell's neighbourhood, in elimination order.
     ascending : (N,) array
         The order that sorts `local`.
     faces, vertex_faces_start, vertex_faces : array
@@ -261,18 +287,22 @@ def cell_rows(
     entries : (angles, m, 3) array
         Off-diagonal face entries of W for each angle.
     mass : (n,) array
+        Vertex areas, the diagonal of S.
     tau : float
         The pole is at -1 / tau.
     coefficients : (scales, degree + 1) array
         Of p_t in powers of z.
     keep : float
-        Share of sum |row| to keep; 1 keeps all of the surroundings.
+        Least fraction of sum |row| that the stored entries hold; 1 stores all entries of the neighbourhood.
 
     Returns
     -------
-    tuple[array, array, array, array, array]
-        Where each row begins, how many entries it has and sum |row| before clipping, (angles, scales, r) each, then the
-        vertices and values of all entries. The first count is -1 where a factorisation failed.
+    begins, counts : (angles, scales, r) array
+        Start of each row in the lists below, and its number of entries; the first count is -1 where a factorisation
+        failed.
+    sums : (angles, scales, r) array
+        Sum |row| before clipping.
+    vertices, values : (entries,) array
     """
     size, angles, scales, wanted = len(local), entries.shape[0], coefficients.shape[0], len(targets)
     degree = coefficients.shape[1] - 1
@@ -282,10 +312,10 @@ def cell_rows(
     inside, low, high = _inner_faces(local, lookup, faces, vertex_faces_start, vertex_faces)
     pointer, rows = symbolic(size, low, high)
     row_pointer, row_columns, origin = transposed(size, members(pointer), rows)
-    place = np.empty(len(low), np.int32)
+    entry = np.empty(len(low), np.int32)
     for k in range(len(low)):
         begin, end = pointer[low[k]], pointer[low[k] + 1]
-        place[k] = begin + np.searchsorted(rows[begin:end], high[k])
+        entry[k] = begin + np.searchsorted(rows[begin:end], high[k])
     vertices = local[ascending]
 
     begins, counts = np.zeros((angles, scales, wanted), np.int64), np.zeros((angles, scales, wanted), np.int32)
@@ -297,18 +327,18 @@ def cell_rows(
     at, sizes = np.empty((TILE, size + 1), np.int32), np.empty((TILE, size + 1))
     used = 0
     capacity = angles * scales * wanted * (size if keep >= 1.0 else 64) + size
-    found_at, found = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
+    entry_vertices, entry_values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
     for a in range(angles):
         values[:] = 0.0
         diagonal[:] = area
         for k in range(len(low)):
             w = tau * entries[a, inside[k // 3], k % 3]
-            values[place[k]] += w
+            values[entry[k]] += w
             diagonal[low[k]] -= w
             diagonal[high[k]] -= w
         if not numeric(pointer, rows, values, diagonal):
             counts[0, 0, 0] = -1
-            return begins, counts, sums, found_at[:0], found[:0]
+            return begins, counts, sums, entry_vertices[:0], entry_values[:0]
         for k in range(len(rows)):
             row_values[k] = values[origin[k]]
         for first in range(0, wanted, TILE):
@@ -336,23 +366,24 @@ def cell_rows(
                 for b in range(width):
                     if used + size > capacity:
                         capacity = 2 * capacity + size
-                        found_at, found = _longer(found_at, capacity), _longer(found, capacity)
+                        entry_vertices = _longer(entry_vertices, capacity)
+                        entry_values = _longer(entry_values, capacity)
                     begins[a, s, first + b] = used
                     row = sizes[b, : many[b]]
                     smallest = smallest_kept(row, keep * totals[b], histogram) if keep < 1.0 else 0.0
                     for k in range(len(row)):
                         if abs(row[k]) >= smallest:
-                            found_at[used] = vertices[at[b, k]]
-                            found[used] = row[k]
+                            entry_vertices[used] = vertices[at[b, k]]
+                            entry_values[used] = row[k]
                             used += 1
                     counts[a, s, first + b] = used - begins[a, s, first + b]
                     sums[a, s, first + b] = totals[b]
-    return begins, counts, sums, found_at[:used].copy(), found[:used].copy()
+    return begins, counts, sums, entry_vertices[:used].copy(), entry_values[:used].copy()
 
 
 @compiled(nogil=True, fastmath={"contract"})
 def _combine(powers: FloatArray, coefficients: FloatArray, total: FloatArray) -> None:
-    """total[s] = sum over d of coefficients[s, d] powers[d], in pieces that stay in the fastest cache."""
+    """total[s] = sum over d of coefficients[s, d] powers[d], in blocks that stay in the first-level cache."""
     scales, terms = coefficients.shape
     flat, out = powers.reshape(terms, -1), total.reshape(scales, -1)
     length = flat.shape[1]
@@ -370,6 +401,7 @@ def _combine(powers: FloatArray, coefficients: FloatArray, total: FloatArray) ->
 
 @compiled(nogil=True)
 def _longer(array: FloatArray, length: int) -> FloatArray:
+    """A copy of an array with room for `length` entries."""
     grown = np.empty(length, array.dtype)
     grown[: len(array)] = array
     return grown
@@ -405,7 +437,7 @@ def _inner_faces(
 def _candidates(
     tile: FloatArray, order: IntArray, keep: float, totals: FloatArray, many: IntArray, at: IntArray, size: FloatArray
 ) -> None:
-    """Entries of each column of a tile that may be among those kept, in order, and sum |column|."""
+    """Entries of each column of a tile that may be among those stored, in order, and sum |column|."""
     n = len(order)
     totals[:] = 0.0
     for i in range(n):
@@ -414,8 +446,8 @@ def _candidates(
     if keep >= 1.0:
         _larger(tile, order, np.full(TILE, -1.0), many, at, size)
         return
-    # A guess that holds for kernels of up to a few hundred vertices; where it does not, all entries below the second
-    # bound together hold less than a tenth of what may go, so none of them can be needed.
+    # The first bound is valid for kernels of up to a few hundred vertices. Otherwise, all entries below the second
+    # bound together hold less than a tenth of what may be dropped, so that none of them is needed.
     held = _larger(tile, order, 2e-4 * totals, many, at, size)
     if (held < keep * totals).any():
         _larger(tile, order, totals * (0.1 * (1.0 - keep) / n), many, at, size)
@@ -425,7 +457,7 @@ def _candidates(
 def _larger(
     tile: FloatArray, order: IntArray, least: FloatArray, many: IntArray, at: IntArray, size: FloatArray
 ) -> FloatArray:
-    """Collect the entries of each column that are larger than a bound; returns the sum of their sizes."""
+    """Collect the entries of each column with magnitudes above a bound; returns the sum of these magnitudes."""
     many[:] = 0
     held = np.zeros(TILE)
     lowest = least.min()

@@ -1,4 +1,4 @@
-"""Simplification and remeshing: edge collapse, and new triangulations whose vertices know their origin."""
+"""Remeshing with ground truth, and simplification by edge collapse."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 
+_RING = 64
+"""Largest number of faces around a vertex during edge collapse, unless the input has more."""
+
 
 @dataclass(frozen=True, eq=False)
 class Remeshed:
-    """A remeshed shape and where its vertices came from.
+    """A remeshed shape and the ground truth of its vertices on the original.
 
     Attributes
     ----------
     mesh : Mesh
-        N vertices.
+        n vertices.
     truth : BarycentricPoints
-        The point of the original's faces that each vertex came from.
+        Ground truth: the barycentric point of the original that each vertex comes from.
     """
 
     mesh: Mesh
@@ -31,67 +34,88 @@ class Remeshed:
 
 
 def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, seed: int = 0) -> Remeshed:
-    """Triangulate a closed mesh anew: other vertices, other edges, another order, nearly the same surface.
+    """Remesh a closed mesh: other vertices, edges and vertex order, nearly the same surface.
 
-    Every face is cut into 16, the result is decimated with random costs, and the order is shuffled. Between the old
-    vertices the surface is rounded (Phong tessellation), so that flat faces do not give the old mesh away.
+    Every face is subdivided into 16, the result is decimated with random costs, and the order is shuffled. Between the
+    old vertices the surface is smoothed (Phong tessellation), so that flat faces do not reveal the old mesh.
 
     Parameters
     ----------
     mesh : Mesh
         Closed and manifold.
     vertices : int or None
-        How many, at most 8 times the old number; None takes a random number within a tenth of the old one.
+        Number of vertices, at most 8 times the old number; None takes a random number within 10 % of the old one.
     density : float
-        1 spreads vertices like the original's, 0 evenly.
+        1 gives vertices the density of the original's, 0 a uniform density.
     seed : int
-        Of everything random.
+        Random seed.
+
+    Returns
+    -------
+    Remeshed
+
+    Raises
+    ------
+    InputError
+        Where the number of vertices cannot be reached.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface.simplify import remesh
+    >>> remesh(acnn.builtin_human(), vertices=1000).mesh
+    Mesh(1000 vertices, 1996 faces)
     """
     random = np.random.default_rng(seed)
     old = np.asarray(mesh.faces, np.int64)
     count = len(mesh.vertices)
-    wanted = round(count * random.uniform(0.9, 1.1)) if vertices is None else int(vertices)
+    target = round(count * random.uniform(0.9, 1.1)) if vertices is None else int(vertices)
     parent = np.arange(len(old))
     inside = np.tile(np.eye(3), (len(old), 1, 1))  # (face, corner, weight) in the old face
     faces, points = old, count
     for _ in range(2):
         faces, parent, inside, points = _quarter(faces, parent, inside, points)
-    at = np.empty(points, np.int64)  # one of the corners where each point sits
+    at = np.empty(points, np.int64)  # one of the corners at each point
     at[faces.ravel()] = np.arange(faces.size)
     face, weights = parent[at // 3], inside.reshape(-1, 3)[at]
-    places = _rounded(mesh, face, weights)
+    positions = _rounded(mesh, face, weights)
     noise = np.exp(0.7 * random.standard_normal(points))
     size = np.einsum("nk,nk->n", weights, _local_size(mesh)[old[face]]) ** density
-    kept, coarse = decimate(places, faces.astype(np.int32), wanted, size=size, noise=noise)
-    order = random.permutation(len(kept))
-    number = np.empty(len(kept), np.int32)
-    number[order] = np.arange(len(kept), dtype=np.int32)
-    chosen = kept[order]
+    remaining, coarse = decimate(positions, faces.astype(np.int32), target, size=size, noise=noise)
+    order = random.permutation(len(remaining))
+    number = np.empty(len(remaining), np.int32)
+    number[order] = np.arange(len(remaining), dtype=np.int32)
+    sources = remaining[order]
     shuffled = number[coarse][random.permutation(len(coarse))]
     return Remeshed(
-        Mesh(places[chosen], np.ascontiguousarray(shuffled)),
-        BarycentricPoints(face[chosen].astype(np.int32), weights[chosen]),
+        Mesh(positions[sources], np.ascontiguousarray(shuffled)),
+        BarycentricPoints(face[sources].astype(np.int32), weights[sources]),
     )
 
 
 def _quarter(
     faces: NDArray[np.int64], parent: NDArray[np.int64], inside: NDArray[np.float64], count: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], int]:
-    """Cut each face at the middles of its edges; new vertices are numbered from `count` on."""
+    """Subdivide each face at the midpoints of its edges; new vertices are numbered from `count` on."""
     start, end = faces.ravel(), faces[:, [1, 2, 0]].ravel()
     key = np.minimum(start, end) * count + np.maximum(start, end)
     edges, edge_of = np.unique(key, return_inverse=True)
     middle = count + edge_of.reshape(-1, 3)  # of edges (0, 1), (1, 2), (2, 0)
     six = np.concatenate([faces, middle], axis=1)
-    places = np.concatenate([inside, 0.5 * (inside + inside[:, [1, 2, 0]])], axis=1)
+    corners = np.concatenate([inside, 0.5 * (inside + inside[:, [1, 2, 0]])], axis=1)
     parts = np.array([(0, 3, 5), (3, 1, 4), (5, 4, 2), (3, 4, 5)])
-    return six[:, parts].reshape(-1, 3), np.repeat(parent, 4), places[:, parts].reshape(-1, 3, 3), count + len(edges)
+    return (
+        six[:, parts].reshape(-1, 3),
+        np.repeat(parent, 4),
+        corners[:, parts].reshape(-1, 3, 3),
+        count + len(edges),
+    )
 
 
 def _rounded(
-    mesh: Mesh, face: NDArray[np.int64], weights: NDArray[np.float64], share: float = 0.6
+    mesh: Mesh, face: NDArray[np.int64], weights: NDArray[np.float64], strength: float = 0.6
 ) -> NDArray[np.float64]:
-    """Points of faces, drawn towards the tangent planes at the corners (Boubekeur and Alexa 2008)."""
+    """Points of faces, moved towards the tangent planes at the corners (Boubekeur and Alexa 2008)."""
     corners = np.asarray(mesh.vertices, np.float64)[mesh.faces]  # (m, 3, 3)
     cross = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     normals = np.zeros((len(mesh.vertices), 3))
@@ -102,7 +126,7 @@ def _rounded(
     to_corner = flat[:, None] - corners[face]
     normal = normals[np.asarray(mesh.faces)[face]]  # (n, 3, 3)
     height = np.einsum("nkd,nkd->nk", to_corner, normal)
-    return flat - share * np.einsum("nk,nk,nkd->nd", weights, height, normal)
+    return flat - strength * np.einsum("nk,nk,nkd->nd", weights, height, normal)
 
 
 def _local_size(mesh: Mesh) -> NDArray[np.float64]:
@@ -112,9 +136,6 @@ def _local_size(mesh: Mesh) -> NDArray[np.float64]:
     total = np.bincount(start, length, len(mesh.vertices)) + np.bincount(end, length, len(mesh.vertices))
     degree = np.bincount(start, minlength=len(mesh.vertices)) + np.bincount(end, minlength=len(mesh.vertices))
     return total / np.maximum(degree, 1) / length.mean()
-
-
-_RING = 64  # most faces around a vertex while collapsing, where none has more; at the limit it takes no more
 
 
 def decimate(
@@ -127,27 +148,33 @@ def decimate(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Reduce a closed manifold mesh to `count` of its vertices, with well-shaped triangles.
 
-    Edges go in the order of cost = (length / size)^2 noise + (distance / edge)^2, with the distance of the kept
-    vertex to the planes of the dropped one's faces (quadric error) and `edge` the mean edge of the result. A collapse
-    that would pinch the surface, fold a triangle over or leave a sliver is not made. Edges are then flipped where the
-    two triangles become more nearly Delaunay and the surface is nearly flat.
+    Edges are collapsed in the order of cost = (length / size)^2 noise + (distance / edge)^2, with the distance of the
+    remaining vertex from the planes of the removed one's faces (quadric error) and `edge` the mean edge length of the
+    result. A collapse that would pinch the surface, fold a triangle over or leave a sliver is rejected. Edges are then
+    flipped where the two triangles become more nearly Delaunay and the surface is nearly flat.
 
     Parameters
     ----------
     vertices : (n, 3) array
     faces : (m, 3) array
     count : int
-        Wanted number of vertices, at least 12.
+        Number of vertices of the result, at least 12.
     size : (n,) array or None
-        Relative edge length wanted at each vertex, 1 where None.
+        Relative target edge length at each vertex, 1 where None.
     noise : (n,) array or None
         Positive factors on the cost, for another triangulation of the same shape.
 
     Returns
     -------
-    tuple[array, array]
-        Kept (count,) vertices in their old order, and faces (k, 3) into them. Raises `InputError` where the wanted
-        number cannot be reached.
+    vertices : (count,) array
+        The remaining vertices, in their old order.
+    faces : (k, 3) int32 array
+        Into these.
+
+    Raises
+    ------
+    InputError
+        Where the number of vertices cannot be reached.
     """
     points = np.ascontiguousarray(vertices, np.float64)
     triangles = np.ascontiguousarray(faces, np.int32)

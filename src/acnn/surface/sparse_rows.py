@@ -1,4 +1,4 @@
-"""Sparse kernel rows in one compressed list: clipping, truncation to the largest entries, rounding to float16."""
+"""`SparseRows`, kernel rows in compressed form: clipping, truncation to the largest entries, rounding to float16."""
 
 from __future__ import annotations
 
@@ -25,11 +25,12 @@ class SparseRows:
     Attributes
     ----------
     start : (angles * scales * rows + 1,) int64 array
+        Start of each row in the lists below.
     vertices : (entries,) int32 array
         Ascending within a row.
     values : (entries,) float32 array
     mass_kept : (angles, scales) array
-        Mean over rows of sum |kept| / sum |all|.
+        Mean over rows of sum |stored entries| / sum |all entries|.
     """
 
     start: NDArray[np.int64]
@@ -38,7 +39,19 @@ class SparseRows:
     mass_kept: FloatArray
 
     def dense(self, n: int, first: int, count: int) -> FloatArray:
-        """(count, n) rows first, first + 1, ..."""
+        """Rows first, first + 1, ... as a dense array.
+
+        Parameters
+        ----------
+        n : int
+            Number of vertices.
+        first, count : int
+            The first row, and the number of rows.
+
+        Returns
+        -------
+        (count, n) array
+        """
         rows = np.zeros((count, n))
         begin, end = self.start[first], self.start[first + count]
         lengths = np.diff(self.start[first : first + count + 1])
@@ -48,18 +61,17 @@ class SparseRows:
 
 @dataclass(frozen=True, eq=False)
 class Piece:
-    """Rows at some vertices, as one job computed them.
+    """Rows of the vertices of one job.
 
     Attributes
     ----------
     targets : (r,) array
-        Positions of the rows among those wanted.
+        Positions of the rows among all rows computed.
     begins, counts : (angles, scales, r) array
-        Where each row stands below, and its length.
+        Start of each row in the lists below, and its length.
     totals : (angles, scales, r) array
         Sum |row| before clipping.
-    vertices, values : array
-        The entries.
+    vertices, values : (entries,) array
     """
 
     targets: IntArray
@@ -71,10 +83,22 @@ class Piece:
 
 
 def join(pieces: list[Piece], rows: int) -> SparseRows:
-    """Put pieces that together hold `rows` rows in order. Empties the list, so that memory is freed along the way."""
+    """Join the rows of all jobs, ordered by angle, then scale, then row.
+
+    Parameters
+    ----------
+    pieces : list[Piece]
+        Together they hold every row once. The list is emptied, so that memory is freed along the way.
+    rows : int
+        Number of rows of each angle and scale.
+
+    Returns
+    -------
+    SparseRows
+    """
     angles, scales = pieces[0].counts.shape[:2]
     lengths = np.zeros((angles, scales, rows), dtype=np.int64)
-    kept = np.zeros((angles, scales))
+    mass_kept = np.zeros((angles, scales))
     for piece in pieces:
         lengths[:, :, piece.targets] = piece.counts
     start = np.concatenate([[0], np.cumsum(lengths.ravel())])
@@ -82,7 +106,7 @@ def join(pieces: list[Piece], rows: int) -> SparseRows:
     writes = start[:-1].reshape(lengths.shape)
     while pieces:
         piece = pieces.pop()
-        held = _copy_rows(
+        stored = _copy_rows(
             piece.begins.ravel(),
             writes[:, :, piece.targets].ravel(),
             piece.counts.ravel(),
@@ -91,8 +115,8 @@ def join(pieces: list[Piece], rows: int) -> SparseRows:
             vertices,
             values,
         )
-        kept += (held.reshape(piece.totals.shape) / np.maximum(piece.totals, 1e-300)).sum(axis=2)
-    return SparseRows(start, vertices, values, kept / rows)
+        mass_kept += (stored.reshape(piece.totals.shape) / np.maximum(piece.totals, 1e-300)).sum(axis=2)
+    return SparseRows(start, vertices, values, mass_kept / rows)
 
 
 @compiled(nogil=True)
@@ -105,25 +129,33 @@ def _copy_rows(
     vertices: IntArray,
     values: FloatArray,
 ) -> FloatArray:
-    """Copy rows from where they stand to where they belong; returns sum |row| of each."""
-    held = np.zeros(len(counts))
+    """Copy rows from positions `reads` to positions `writes`; returns sum |row| of each."""
+    sums = np.zeros(len(counts))
     for row in range(len(counts)):
         read, write = reads[row], writes[row]
         for k in range(counts[row]):
             vertices[write + k] = at[read + k]
             values[write + k] = value[read + k]
-            held[row] += abs(value[read + k])
-    return held
+            sums[row] += abs(value[read + k])
+    return sums
 
 
 @compiled(nogil=True)
 def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
-    """The fewest largest entries of each row of a dense block (r, n) that hold a share `keep` of its sum |row|.
+    """The fewest largest entries of each row of a dense block that hold a fraction `keep` of sum |row|.
+
+    Parameters
+    ----------
+    block : (r, n) array
+    keep : float
 
     Returns
     -------
-    tuple[array, array, array, array, array]
-        Begins and counts (r,), totals (r,), and the entries' vertices and values.
+    begins, counts : (r,) array
+        Start of each row in the lists below, and its length.
+    totals : (r,) array
+        Sum |row| of the dense rows.
+    vertices, values : (entries,) array
     """
     rows, n = block.shape
     begins, counts, totals = np.zeros(rows, np.int64), np.zeros(rows, np.int32), np.zeros(rows)
@@ -151,10 +183,19 @@ def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, Floa
 
 @compiled(nogil=True)
 def smallest_kept(sizes: FloatArray, enough: float, histogram: FloatArray) -> float:
-    """The size down to which entries must be kept, largest first, for them to sum to `enough` in absolute value.
+    """Magnitude of the smallest entry among the fewest largest ones whose magnitudes sum to `enough`.
 
-    `histogram` (2048,) is a workspace, zero before and after. Its bins are the exponent and three bits of the mantissa
-    of a number in single precision; only the bin where the sum is reached has to be sorted.
+    Parameters
+    ----------
+    sizes : (n,) array
+    enough : float
+    histogram : (2048,) array
+        Workspace, zero before and after. Its bins are the exponent and three bits of the mantissa of a number in single
+        precision; only the bin in which the sum is reached has to be sorted.
+
+    Returns
+    -------
+    float
     """
     for value in sizes:
         histogram[_bin(abs(value))] += abs(value)
@@ -193,10 +234,23 @@ def _bin(typing: Any, size: Any) -> Any:
 def renormalise_and_round(
     start: NDArray[np.int64], values: NDArray[np.float32], threads: int | None = None
 ) -> NDArray[np.float16]:
-    """Divide each row by its sum and round it to half precision so that it still sums to 1, to about 1e-6.
+    """Divide each row by its sum and round it to half precision such that it still sums to 1, to about 1e-6.
 
-    Half-precision numbers lie the closer the smaller they are: what rounding leaves over is given first to the largest
-    entry of a row, then to smaller and smaller ones. `values` is overwritten.
+    Small half-precision numbers are spaced more closely than large ones: the remainder of rounding is added to the
+    largest entry of a row first, then to smaller ones.
+
+    Parameters
+    ----------
+    start : (rows + 1,) int64 array
+        Start of each row.
+    values : (entries,) float32 array
+        Overwritten.
+    threads : int or None
+        None is one per core.
+
+    Returns
+    -------
+    (entries,) float16 array
     """
     edges = np.linspace(0, len(start) - 1, 65).astype(np.int64)
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
@@ -206,6 +260,7 @@ def renormalise_and_round(
 
 @compiled(nogil=True)
 def _round_rows(start: NDArray[np.int64], values: NDArray[np.float32]) -> None:
+    """Normalise rows and round them to half precision in place."""
     for row in range(len(start) - 1):
         begin, end = start[row], start[row + 1]
         total = 0.0
@@ -231,7 +286,7 @@ def _round_rows(start: NDArray[np.int64], values: NDArray[np.float32]) -> None:
 
 @compiled(nogil=True, inline="always")
 def _halved(value: float) -> float:
-    """The nearest number that half precision can hold: eleven bits, or a multiple of 2^-24 below 2^-14."""
+    """The nearest number of half precision: eleven bits, or a multiple of 2^-24 below 2^-14."""
     if abs(value) < 2.0**-14:
         return np.rint(value * 2.0**24) * 2.0**-24
     shifted = value * (2.0**42 + 1.0)  # Veltkamp's splitting: of the 53 bits of a double the upper 11 remain
@@ -239,15 +294,25 @@ def _halved(value: float) -> float:
 
 
 def largest_entries(rows: SparseRows, count: int) -> SparseRows:
-    """Rows with at most `count` entries each, those largest in size, in the order in which they were."""
+    """Rows truncated to their `count` entries of largest magnitude, in the same order.
+
+    Parameters
+    ----------
+    rows : SparseRows
+    count : int
+
+    Returns
+    -------
+    SparseRows
+    """
     before = np.add.reduceat(np.abs(rows.values), rows.start[:-1]) if len(rows.values) else np.zeros(0)
     length = np.minimum(np.diff(rows.start), count)
     start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
     vertices, values = np.empty(start[-1], np.int32), np.empty(start[-1], np.float32)
     _copy_largest(rows.start, rows.vertices.astype(np.int32), rows.values, start, vertices, values)
     after = np.add.reduceat(np.abs(values), start[:-1]) if len(values) else np.zeros(0)
-    share = (after / before).reshape(*rows.mass_kept.shape, -1).mean(axis=2)
-    return SparseRows(start, vertices, values, rows.mass_kept * share)
+    fraction = (after / before).reshape(*rows.mass_kept.shape, -1).mean(axis=2)
+    return SparseRows(start, vertices, values, rows.mass_kept * fraction)
 
 
 @compiled(nogil=True)
@@ -259,6 +324,7 @@ def _copy_largest(
     new_vertices: NDArray[np.int32],
     new_values: NDArray[np.float32],
 ) -> None:
+    """Copy the largest entries of each row, as many as `new_start` has room for."""
     for row in range(len(start) - 1):
         begin, to = start[row], new_start[row]
         count = new_start[row + 1] - to

@@ -231,31 +231,41 @@ def surface_eigenpairs(surface: Surface, k: int) -> tuple[FloatArray, FloatArray
 
 @check_arguments
 def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Smallest k eigenvalues and their eigenfunctions, orthonormal with respect to the mass.
+    """Smallest k eigenvalues of W phi = lambda S phi and their eigenfunctions, Phi^T S Phi = I.
 
-    Shift-and-invert Lanczos on S^-1/2 W S^-1/2 from a fixed start vector; where it does not converge it is tried again
-    with a larger shift and a larger subspace, and eigenvalues that it passed over are counted and fetched. The sign of
-    each eigenfunction is fixed so that its entry of largest size is positive. A shape of k components or more has k
-    eigenvalues 0; its eigenfunctions are constant on the k largest components, one each, and 0 elsewhere.
+    Shift-and-invert Lanczos on S^-1/2 W S^-1/2 from a fixed start vector; where it does not converge it is repeated
+    with a larger shift and a larger subspace, and eigenvalues that it missed are counted and computed. The sign of each
+    eigenfunction is fixed so that its entry of largest magnitude is positive. A shape of k components or more has k
+    eigenvalues 0; its eigenfunctions are constant on one of the k largest components each, and 0 elsewhere.
 
     Parameters
     ----------
-    stiffness : (n, n) array
-        Symmetric, positive semidefinite, zero row sums.
+    stiffness : (n, n) sparse array
+        W: symmetric, positive semidefinite, zero row sums.
     mass : (n,) array
-        Positive.
+        The diagonal of S, positive.
     k : int
-        How many, below n.
+        Number of eigenpairs, below n.
 
     Returns
     -------
-    tuple[array, array]
-        (k,) ascending eigenvalues and (n, k) eigenfunctions.
+    eigenvalues : (k,) array
+        Ascending.
+    eigenfunctions : (n, k) array
 
     Raises
     ------
     InputError
-        Where k is out of range, entries are not finite, a mass is not positive, or nothing converges.
+        Where k is out of range, entries are not finite, a mass is not positive, or the solver does not converge.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> from acnn.surface import eigenpairs, stiffness
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> eigenvalues, eigenfunctions = eigenpairs(stiffness(surface), surface.vertex_areas, 5)
+    >>> eigenfunctions.shape, bool(eigenvalues[0] < 1e-9)
+    ((2500, 5), True)
     """
     n = len(mass)
     if not 0 < k < n:
@@ -264,7 +274,7 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
     if len(bad):
         raise InputError(
             f"Vertex {bad[0]} (and {len(bad) - 1} more) has no area, so there are no eigenfunctions. "
-            "Mend the shape with 'acnn info SHAPE --repair OUT'."
+            "Repair the shape with 'acnn info SHAPE --repair OUT'."
         )
     if not np.isfinite(stiffness.data).all():
         raise InputError("The Laplacian has entries that are not finite: the shape has triangles without area.")
@@ -275,15 +285,15 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
         values, vectors = np.linalg.eigh(scaled.toarray())
         values, vectors = values[:k], vectors[:, :k]
     else:
-        components, member = _components(stiffness)
+        components, component = _components(stiffness)
         if components >= k:
-            return np.zeros(k), _constants(member, mass, k)
+            return np.zeros(k), _constants(component, mass, k)
         values, vectors = _lanczos(scaled, k, float(mass.sum()), components)
     order = np.argsort(values, kind="stable")
     functions = vectors[:, order] / root[:, None]
     largest = np.argmax(np.abs(functions), axis=0)
     functions *= np.where(functions[largest, np.arange(k)] < 0, -1.0, 1.0)
-    # Rayleigh quotients from differences along edges keep small eigenvalues exact where slivers make entries huge.
+    # Rayleigh quotients from differences along edges keep small eigenvalues accurate where slivers have huge entries.
     upper = sp.triu(stiffness, 1).tocoo()
     values = -upper.data @ (functions[upper.row] - functions[upper.col]) ** 2
     order = np.argsort(values, kind="stable")
@@ -291,7 +301,18 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
 
 
 def main_components(areas: FloatArray) -> IntArray:
-    """The largest components that together have `MAIN` of the area, the largest first."""
+    """The largest components that together cover the fraction `MAIN` of the area, the largest first.
+
+    Parameters
+    ----------
+    areas : (c,) array
+        Area of every component.
+
+    Returns
+    -------
+    (m,) array
+        Components.
+    """
     order = np.argsort(-areas, kind="stable")
     total = np.cumsum(areas[order])
     return order[: int(np.searchsorted(total, MAIN * total[-1])) + 1]
@@ -334,40 +355,41 @@ class _Eigenproblems:
 
 
 def _components(stiffness: sp.csr_array) -> tuple[int, IntArray]:
-    """How many connected components there are, and the one of each vertex (n,)."""
-    links = stiffness.tocoo()
-    linked = links.data != 0
-    return groups(links.row[linked], links.col[linked], stiffness.shape[0])
+    """Number of connected components, and the component of each vertex (n,)."""
+    entries = stiffness.tocoo()
+    nonzero = entries.data != 0
+    return groups(entries.row[nonzero], entries.col[nonzero], stiffness.shape[0])
 
 
-def _constants(member: IntArray, mass: FloatArray, k: int) -> FloatArray:
-    """(n, k) functions constant on one component each, the k largest first, of norm 1 with respect to the mass."""
-    areas = np.bincount(member, weights=mass)
-    chosen = np.argsort(-areas, kind="stable")[:k]
-    return (member[:, None] == chosen) / np.sqrt(areas[chosen])
+def _constants(component: IntArray, mass: FloatArray, k: int) -> FloatArray:
+    """(n, k) array, functions constant on one component each, the k largest first, of norm 1 with respect to S."""
+    areas = np.bincount(component, weights=mass)
+    largest = np.argsort(-areas, kind="stable")[:k]
+    return (component[:, None] == largest) / np.sqrt(areas[largest])
 
 
 def _lanczos(matrix: sp.csc_array, k: int, area: float, components: int) -> tuple[FloatArray, FloatArray]:
+    """Smallest k eigenpairs of a symmetric matrix by shift-and-invert Lanczos, with the first shift that converges."""
     n = matrix.shape[0]
     start = np.random.default_rng(0).standard_normal(n)
-    problem: Exception | None = None
-    for shift, room in ((0.01, 2), (1.0, 3), (100.0, 4)):
+    failure: Exception | None = None
+    for shift, factor in ((0.01, 2), (1.0, 3), (100.0, 4)):
         sigma = -shift / area  # keeps the factorisation definite, and is small beside the first nonzero eigenvalue
         try:
             solve = _factorised(matrix, sigma).solve
             inverse = LinearOperator((n, n), matvec=solve, dtype=float)
-            space = min(n, max(room * k, k + 20))
+            space = min(n, max(factor * k, k + 20))
             values, vectors = eigsh(matrix, k, sigma=sigma, which="LM", OPinv=inverse, v0=start, ncv=space, tol=1e-10)
             values, vectors = _completed(matrix, sigma, solve, values, vectors)
         except (ArpackError, RuntimeError) as error:
-            problem = error
+            failure = error
             continue
         if np.isfinite(values).all() and np.isfinite(vectors).all():
             return values, vectors
     raise InputError(
-        f"The first {k} eigenpairs could not be computed ({problem}). The shape has {components} connected "
+        f"The first {k} eigenpairs could not be computed ({failure}). The shape has {components} connected "
         f"component{'' if components == 1 else 's'}, and probably slivers or parts that are "
-        "many orders of magnitude apart in size: mend it with 'acnn info SHAPE --repair OUT', or ask for fewer."
+        "many orders of magnitude apart in size: repair it with 'acnn info SHAPE --repair OUT', or ask for fewer."
     )
 
 
@@ -378,10 +400,10 @@ def _completed(
     values: FloatArray,
     vectors: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Add what Lanczos missed: of an eigenvalue repeated by symmetry it finds only some copies.
+    """Add eigenpairs that Lanczos missed, such as copies of an eigenvalue that symmetry repeats.
 
-    By Sylvester's law of inertia a factorisation of A - mu has as many negative pivots as A has eigenvalues below mu.
-    Where that is more than were found, the search goes on in the complement of what is known.
+    By Sylvester's law of inertia a factorisation of A - mu I has as many negative pivots as A has eigenvalues below mu.
+    Where there are more of them than computed, Lanczos continues in the orthogonal complement of the known ones.
     """
     n, k = vectors.shape
     for attempt in range(10):
@@ -389,7 +411,7 @@ def _completed(
         values, vectors = values[order], vectors[:, order]
         mu = values[-1] * (1.0 - 1e-5)
         factor = _factorised(matrix, mu)
-        if not np.array_equal(factor.perm_r, factor.perm_c):  # pivots moved off the diagonal: their signs mean nothing
+        if not np.array_equal(factor.perm_r, factor.perm_c):  # off-diagonal pivots have no meaningful sign
             break
         missing = int(np.sum(factor.U.diagonal() < 0)) - int(np.sum(values < mu))
         if missing <= 0:
@@ -402,12 +424,13 @@ def _completed(
 
         start = restricted(np.random.default_rng(attempt + 1).standard_normal((n,)))
         operator = LinearOperator((n, n), matvec=restricted, dtype=float)
-        more, found = eigsh(operator, min(missing + 2, n - k - 1), which="LM", v0=start, tol=1e-10)
-        values, vectors = np.append(values, sigma + 1.0 / more), np.hstack([vectors, found])
+        inverted, added = eigsh(operator, min(missing + 2, n - k - 1), which="LM", v0=start, tol=1e-10)
+        values, vectors = np.append(values, sigma + 1.0 / inverted), np.hstack([vectors, added])
     order = np.argsort(values, kind="stable")[:k]
     return values[order], vectors[:, order]
 
 
 def _factorised(matrix: sp.csc_array, shift: float) -> SuperLU:
+    """Factorisation of A - shift I."""
     shifted = (matrix - shift * sp.eye_array(matrix.shape[0], format="csc")).tocsc()
     return splu(shifted, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})

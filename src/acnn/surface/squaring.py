@@ -1,8 +1,8 @@
 """Heat kernels by sparse scaling and squaring: a short Taylor step, then H(2h) = H(h)^2 with small entries dropped.
 
-What is dropped from a row is added to its diagonal, so rows go on summing to 1. An error made early is doubled by each
-squaring still to come, so the threshold is halved once for each of them. Simple and quick, but some ten times less
-accurate than the rational kernel for the same time; kept for comparison.
+What is dropped from a row is added to its diagonal entry, so that rows still sum to 1. Every later squaring doubles an
+error, so the threshold is halved for each of them. Simple and fast, but about ten times less accurate than the rational
+kernels in the same time; kept for comparison.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ TOLERANCE = 1e-3
 """Entries below this are dropped at the last squaring."""
 
 _TAYLOR = 3
+"""Degree of the Taylor polynomial of the first step."""
 
 
 class SquaringKernels:
-    """Kernels of one surface by scaling and squaring.
+    """Heat kernels of one surface by scaling and squaring.
 
     Parameters
     ----------
     surface : Surface
-        Mesh or cloud, in run units.
+        Mesh or cloud, in normalised units.
     frames : (m, 2, 3) array
-        The direction of theta = 0 on every face first.
+        Orthonormal frame of every face, the direction of theta = 0 first.
     """
 
     def __init__(self, surface: Surface, frames: FloatArray) -> None:
@@ -55,12 +56,23 @@ class SquaringKernels:
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> SparseRows:
-        """Rows of exp(-t L(alpha, theta)) for every theta and t; parameters as for `RationalKernels.rows`.
+        """Rows of exp(-t L(alpha, theta)) for every theta and t.
+
+        Parameters
+        ----------
+        alpha, thetas, times, keep, rows, threads, progress
+            As for `RationalKernels.rows`.
+        tolerance : float
+            Entries below this are dropped at the last squaring.
+
+        Returns
+        -------
+        SparseRows
 
         Raises
         ------
         InputError
-            Where the scales are not the smallest one times powers of two.
+            Where a scale is not the smallest one times a power of two.
         """
         ratios = np.log2(np.asarray(times) / min(times))
         if not np.allclose(ratios, np.round(ratios), atol=1e-9):
@@ -69,34 +81,34 @@ class SquaringKernels:
                 "two, such as 3,6,12,24. Use '--kernel rational' for others."
             )
         n = len(self.mass)
-        chosen = np.arange(n) if rows is None else rows
+        targets = np.arange(n) if rows is None else rows
         pieces: list[Piece] = []
-        counts = np.zeros((len(thetas), len(times), len(chosen)), dtype=np.int32)
+        counts = np.zeros((len(thetas), len(times), len(targets)), dtype=np.int32)
         begins, totals = np.zeros(counts.shape, dtype=np.int64), np.zeros(counts.shape)
-        found_at, found, used = [], [], 0
+        vertices, values, used = [], [], 0
         with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
             for a, theta in enumerate(thetas):
-                step, left = self._short_step(alpha, theta, min(times), round(ratios.max()))
-                for doubling in range(left, -1, -1):
+                step, squarings = self._short_step(alpha, theta, min(times), round(ratios.max()))
+                for doubling in range(squarings, -1, -1):
                     for s in np.flatnonzero(np.round(ratios.max() - ratios).astype(int) == doubling):
                         begin, count, total, at, value = _clip_rows(
-                            step.indptr, step.indices, step.data, chosen, keep, n
+                            step.indptr, step.indices, step.data, targets, keep, n
                         )
                         begins[a, s], counts[a, s], totals[a, s] = begin + used, count, total
-                        found_at.append(at)
-                        found.append(value)
+                        vertices.append(at)
+                        values.append(value)
                         used += len(at)
                     if doubling:
                         step = _square(step, tolerance / 2.0 ** (doubling - 1), pool)
                 if progress:
                     progress(a + 1, len(thetas))
         pieces.append(
-            Piece(np.arange(len(chosen)), begins, counts, totals, np.concatenate(found_at), np.concatenate(found))
+            Piece(np.arange(len(targets)), begins, counts, totals, np.concatenate(vertices), np.concatenate(values))
         )
-        return join(pieces, len(chosen))
+        return join(pieces, len(targets))
 
     def _short_step(self, alpha: float, theta: float, t: float, doublings: int) -> tuple[sp.csr_array, int]:
-        """Taylor polynomial of exp(-h L) with h |L| <= 1, and how many squarings lead from it to the largest scale."""
+        """Taylor polynomial of exp(-h L) with h |L| <= 1, and the number of squarings from it to the largest scale."""
         laplacian = sp.csr_array(sp.diags_array(1.0 / self.mass) @ self.parts.matrix(alpha, theta))
         norm = float(abs(laplacian).sum(axis=1).max())
         halvings = max(0, int(np.ceil(np.log2(max(t * norm, 1e-300)))))
@@ -127,6 +139,7 @@ def _square(matrix: sp.csr_array, threshold: float, pool: ThreadPoolExecutor) ->
 def _square_rows(
     start: IntArray, index: IntArray, value: FloatArray, first: int, last: int, threshold: float
 ) -> tuple[IntArray, IntArray, FloatArray]:
+    """Rows first to last - 1 of the square of a sparse matrix: their lengths, columns and values."""
     n = len(start) - 1
     total, seen, touched = np.zeros(n), np.full(n, -1, np.int64), np.empty(n, np.int32)
     counts = np.zeros(last - first, np.int64)
@@ -169,7 +182,7 @@ def _square_rows(
 def _clip_rows(
     start: IntArray, index: IntArray, value: FloatArray, rows: IntArray, keep: float, n: int
 ) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
-    """The fewest largest entries of some rows of a sparse matrix, in ascending order of vertices."""
+    """The fewest largest entries of given rows that hold a fraction `keep` of sum |row|, sorted by column."""
     begins, counts, totals = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int32), np.zeros(len(rows))
     entries = 0
     for r in rows:

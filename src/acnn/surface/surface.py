@@ -1,8 +1,12 @@
-"""What every operator works on: weighted triangles over points, made from a mesh or from a point cloud.
+"""`Surface`, weighted triangles over points in normalised units, made from a mesh or from a point cloud.
 
-A mesh brings its own triangles. A cloud gets those of local tangent-plane triangulations, which overlap: a triangle
-found from all three of its corners counts once, one found from a single corner a third. Everything in this subpackage
-and beyond takes a `Surface`, so that meshes and clouds share one path.
+A mesh has its own triangles. A cloud gets those of local triangulations in tangent planes, which overlap: a triangle
+that belongs to the local triangulations of all three of its corners has weight 1, one of a single corner weight 1/3.
+All operators take a `Surface`, so that meshes and clouds share one code path.
+
+Normalised units are the unit of length of a run: the reference's geodesic diameter is 200 (`REFERENCE_LENGTH`).
+Lengths, radii and scales t (a length squared) are stated in them. `Surface.unit` is the length of one normalised unit
+in the coordinates of the shape.
 """
 
 from __future__ import annotations
@@ -18,12 +22,12 @@ from acnn.shapes.mesh import Mesh, PointCloud, Shape
 from acnn.types import FloatArray, IntArray
 
 REFERENCE_LENGTH = 200.0
-"""Geodesic diameter of the reference shape in run units: lengths, scales t and radii are stated at this size."""
+"""Geodesic diameter of the reference shape in normalised units: the size at which radii and scales t are stated."""
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Triangles over points, in run units.
+    """Weighted triangles over points, in normalised units.
 
     Attributes
     ----------
@@ -32,14 +36,14 @@ class Surface:
     faces : (m, 3) int32 array
         Counter-clockwise seen from outside.
     face_weights : (m,) array
-        How much of each triangle counts: 1 on a mesh; on a cloud 1/3, 2/3 or 1, or what triangulations of points on one
-        circle share.
+        Weight of each triangle in integrals: 1 on a mesh; on a cloud 1/3, 2/3 or 1, or fractions of these where several
+        triangulations of points on one circle are averaged.
     normals : (n, 3) array
         Unit, outward.
     unit : float
-        Length of one run unit in the coordinates of the shape.
+        Length of one normalised unit in the coordinates of the shape.
     is_cloud : bool
-        True where the triangles overlap, so that edges and boundaries mean nothing.
+        True where the triangles overlap, so that edges and boundaries have no meaning.
     """
 
     vertices: FloatArray
@@ -60,45 +64,60 @@ class Surface:
 
     @cached_property
     def face_areas(self) -> FloatArray:
-        """(m,) geometric areas, not weighted."""
+        """(m,) array, areas A_f of the triangles, not weighted."""
         return 0.5 * np.linalg.norm(self._doubled_normals, axis=1)
 
     @cached_property
     def face_normals(self) -> FloatArray:
-        """(m, 3) unit normals."""
+        """(m, 3) array, unit normals of the triangles."""
         return self._doubled_normals / np.maximum(2.0 * self.face_areas, np.finfo(float).tiny)[:, None]
 
     @cached_property
     def vertex_areas(self) -> FloatArray:
-        """(n,) lumped mass s_i: a third of the weighted area of the triangles around each vertex."""
-        share = np.repeat(self.face_weights * self.face_areas / 3.0, 3)
-        return np.bincount(self.faces.ravel(), weights=share, minlength=len(self.vertices)).astype(float)
+        """(n,) array, lumped mass s_i = sum_f w_f A_f / 3 over the triangles f at each vertex."""
+        thirds = np.repeat(self.face_weights * self.face_areas / 3.0, 3)
+        return np.bincount(self.faces.ravel(), weights=thirds, minlength=len(self.vertices)).astype(float)
 
     @cached_property
     def mean_edge(self) -> float:
-        """Mean length of the triangles' sides."""
+        """Mean edge length of the triangles."""
         corners = self.vertices[self.faces]  # (m, 3, 3)
         return float(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).mean())
 
 
 @check_arguments
 def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
-    """Turn a mesh or a cloud into the triangles that operators work on, in run units.
+    """Surface of a mesh or a cloud, centred and scaled to normalised units.
 
     Parameters
     ----------
     shape : Shape or Surface
-        A mesh whose every vertex belongs to a face, or a cloud (both as `load` returns them). A surface is returned as
-        it is, scaled where another unit is given.
+        A mesh whose every vertex belongs to a face, or a cloud (both as `load` returns them). A surface is returned
+        unchanged, or rescaled where another unit is given.
     unit : float or None
-        Length of one run unit in the shape's coordinates. None takes the geodesic diameter of the shape's largest
-        component divided by 200. A part or a scan of known scale is given the reference's unit instead.
+        Length of one normalised unit in the shape's coordinates. None takes the geodesic diameter of the shape's
+        largest component divided by 200. A partial shape or a scan of known scale is given the reference's unit.
+
+    Returns
+    -------
+    Surface
 
     Raises
     ------
     InputError
-        Where a vertex would have no area.
+        Where the unit is not positive, all points coincide, or a vertex would have no area.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> surface = acnn.surface_of(acnn.builtin_human())
+    >>> surface.vertices.shape, surface.faces.shape
+    ((2500, 3), (4996, 3))
+    >>> acnn.surface_of(acnn.builtin_human(), unit=0.5).unit
+    0.5
     """
+    # These modules take a Surface and so import this one.
+    from acnn.surface.cloud import triangulate_cloud
     from acnn.surface.geodesics import geodesic_diameter
 
     if unit is not None and not (np.isfinite(unit) and unit > 0):
@@ -107,7 +126,7 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
         if unit is None or unit == shape.unit:
             return shape
         return replace(shape, vertices=shape.vertices * (shape.unit / unit), unit=float(unit))
-    # Coordinates far from the origin or far from 1 would cost digits in everything after this.
+    # Coordinates far from the origin, or far from 1 in size, would lose digits in everything computed from them.
     centre = shape.vertices.mean(axis=0)
     extent = float(np.abs(shape.vertices - centre).max())
     if not extent > 0:
@@ -118,12 +137,10 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
         faces = shape.faces
         normals = vertex_normals(vertices, faces)
     else:
-        from acnn.surface.cloud import triangulate_cloud
-
         faces, weights, normals = triangulate_cloud(PointCloud(vertices, shape.normals))
     is_cloud = isinstance(shape, PointCloud)
-    rough = Surface(vertices, faces, weights, normals, extent, is_cloud)
-    empty = np.flatnonzero(~(rough.vertex_areas > 0))
+    provisional = Surface(vertices, faces, weights, normals, extent, is_cloud)
+    empty = np.flatnonzero(~(provisional.vertex_areas > 0))
     if len(empty) and is_cloud:
         raise InputError(
             f"Point {empty[0]} of the cloud (and {len(empty) - 1} more) forms no triangle with its neighbours: it lies "
@@ -132,16 +149,35 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
     if len(empty):
         raise InputError(
             f"Vertex {empty[0]} (and {len(empty) - 1} more) belongs to no triangle of positive area, so it has no "
-            "neighbourhood. Read the shape with acnn.load, or mend the file with 'acnn info SHAPE --repair OUT'."
+            "neighbourhood. Read the shape with acnn.load, or repair the file with 'acnn info SHAPE --repair OUT'."
         )
-    # The unit found here, when given again, must lead to the same surface: what is cached is known by it.
-    length = float(unit) if unit is not None else extent * geodesic_diameter(rough) / REFERENCE_LENGTH
-    middle = rough.vertex_areas @ vertices / rough.vertex_areas.sum()
-    return Surface((vertices - middle) * (extent / length), faces, weights, normals, length, is_cloud)
+    # The unit measured here, when given later, must lead to the same surface: it is part of cache keys.
+    length = float(unit) if unit is not None else extent * geodesic_diameter(provisional) / REFERENCE_LENGTH
+    centroid = provisional.vertex_areas @ vertices / provisional.vertex_areas.sum()
+    return Surface((vertices - centroid) * (extent / length), faces, weights, normals, length, is_cloud)
 
 
 def vertex_normals(vertices: FloatArray, faces: IntArray) -> FloatArray:
-    """(n, 3) unit normals of vertices, the face normals averaged by the angle at the vertex."""
+    """Unit normals of vertices: face normals averaged with the angles at the vertex as weights.
+
+    Parameters
+    ----------
+    vertices : (n, 3) array
+    faces : (m, 3) array
+
+    Returns
+    -------
+    (n, 3) array
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from acnn.surface import vertex_normals
+    >>> vertex_normals(np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[0, 1, 2]]))
+    array([[0., 0., 1.],
+           [0., 0., 1.],
+           [0., 0., 1.]])
+    """
     corners = vertices[faces]
     following = np.roll(corners, -1, axis=1) - corners  # (m, 3 corners, 3)
     preceding = np.roll(corners, 1, axis=1) - corners
@@ -154,5 +190,5 @@ def vertex_normals(vertices: FloatArray, faces: IntArray) -> FloatArray:
         axis=1,
     )
     length = np.linalg.norm(normals, axis=1, keepdims=True)
-    # Where faces cancel out (a vertex of a folded sheet), any direction is as good as another; zero would not be unit.
+    # Where face normals cancel (a vertex of a folded sheet) the direction is arbitrary, but it has to have length 1.
     return np.where(length > 1e-12, normals / np.maximum(length, 1e-300), [0.0, 0.0, 1.0])

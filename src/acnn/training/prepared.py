@@ -24,7 +24,7 @@ from acnn.arguments import check_arguments
 from acnn.cache import Kind, cache_folder, check_exists, entry_path, mark_added, mark_used
 from acnn.correspondence.matchable import check_matchable
 from acnn.datasets.dataset import Sample
-from acnn.descriptors.settings import DescriptorSettings, describe_surface, own_descriptors
+from acnn.descriptors.settings import DescriptorSettings, describe_surface
 from acnn.errors import InputError
 from acnn.files import full_disk, map_arrays, read_arrays, write_arrays
 from acnn.patches.anisotropic import DEFAULT, build_patches
@@ -173,7 +173,7 @@ class ComputedShape:
 
     @cached_property
     def _descriptors(self) -> NDArray[np.float32]:
-        return describe_surface(self.surface, _needed(self.needs.descriptors, "descriptors"), shape=self.shape)
+        return compute_descriptors(self.shape, self.surface, _needed(self.needs.descriptors, "descriptors"))
 
 
 def prepare_sample(
@@ -304,7 +304,7 @@ def _fill_cache(
     if (described := needs.descriptors) is not None:
         target = descriptors_path(shape, described, length, folder)
         describe = lambda s: write_descriptors(  # noqa: E731
-            target, describe_surface(s, described, shape=shape, threads=threads)
+            target, compute_descriptors(shape, s, described, threads=threads)
         )
         fill("descriptors", target, _is_valid(target, read_descriptors), describe)
     return length, files, known
@@ -336,6 +336,76 @@ def read_spectra(path: Path, *, verify: bool = True) -> Spectra:
         return Spectra(arrays["eigenvalues"], arrays["eigenfunctions"], arrays["areas"], settings)
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: holds no eigenpairs ({error!r}).") from error
+
+
+def compute_descriptors(
+    shape: Shape, surface: Surface, settings: DescriptorSettings, threads: int | None = None
+) -> NDArray[np.float32]:
+    """Compute the descriptors of a shape; for kind `file`, read the user's own array beside its file.
+
+    Parameters
+    ----------
+    shape : Shape
+        Mesh or cloud.
+    surface : Surface
+        The surface of the shape, in the unit in which the settings state lengths.
+    settings : DescriptorSettings
+        Kinds of descriptors and their sizes.
+    threads : int or None
+        None is one per core.
+
+    Returns
+    -------
+    (n, p) float32 array
+
+    Raises
+    ------
+    InputError
+        Where the user's own array is missing or does not fit, or a value is not finite.
+    """
+    own = own_descriptors(shape) if "file" in settings.kinds else None
+    return describe_surface(surface, settings, own=own, threads=threads)
+
+
+def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
+    """Read the user's own descriptors NAME.npy beside a shape's file, one row for each vertex in the file.
+
+    Parameters
+    ----------
+    shape : Shape or None
+        As `load` returns it.
+
+    Returns
+    -------
+    (n, p) float32 array
+        Rows of the vertices as loaded.
+
+    Raises
+    ------
+    InputError
+        Where the shape came from no file, or NAME.npy is missing or does not fit.
+    """
+    if shape is None or shape.source is None or not shape.source.path:
+        raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
+    path = Path(shape.source.path).with_suffix(".npy")
+    expected = len(shape.source.from_file)
+    if not path.is_file():
+        raise InputError(
+            f"{path}: there is no such file. Kind 'file' takes descriptors of {Path(shape.source.path).name} from it: "
+            f"an array with {expected} rows, one for each vertex."
+        )
+    array = read_npy(path)
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; ({expected}, p) numbers are needed.")
+    if len(array) != expected:
+        raise InputError(f"{path}: has {len(array)} rows, but {Path(shape.source.path).name} has {expected} vertices.")
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite
+        values = array[shape.source.to_file].astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        row = int(shape.source.to_file[bad[0]])
+        raise InputError(f"{path}: row {row} (and {len(bad) - 1} more) holds NaN or numbers beyond float32.")
+    return values
 
 
 def descriptors_path(shape: Shape, settings: DescriptorSettings, unit: float, folder: Path | None = None) -> Path:
