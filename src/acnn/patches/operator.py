@@ -16,6 +16,8 @@ from acnn.types import FloatArray, IntArray
 if TYPE_CHECKING:
     import scipy.sparse as sp
 
+    from acnn.patches.geodesic import GeodesicPatchSettings
+
 
 @dataclass(frozen=True, eq=False)
 class PatchOperator:
@@ -41,8 +43,8 @@ class PatchOperator:
         The diagonal of S.
     unit : float
         Length of one run unit in the shape's coordinates.
-    settings : PatchSettings
-        What it was made with.
+    settings : PatchSettings or GeodesicPatchSettings
+        What it was made with. Geodesic patches have rays as angles and rings as scales.
     facts : dict[str, Any]
         JSON-able figures from the making (`mass_kept`, `seconds`, `kernel`, ...).
     wide : tuple[int, ...]
@@ -56,7 +58,7 @@ class PatchOperator:
     eigenfunctions: NDArray[np.float32]
     vertex_areas: NDArray[np.float32]
     unit: float
-    settings: PatchSettings
+    settings: PatchSettings | GeodesicPatchSettings
     facts: dict[str, Any]
     wide: tuple[int, ...] = ()
 

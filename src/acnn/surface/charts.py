@@ -119,9 +119,7 @@ def half_edges(surface: Surface) -> HalfEdges:
         Where the surface is that of a cloud, or of a mesh that is not an oriented manifold.
     """
     if surface.is_cloud:
-        raise InputError(
-            "Geodesic charts need a mesh, not a point cloud: use the method 'acnn', which takes clouds too."
-        )
+        raise InputError("Geodesic charts need a mesh, not a point cloud: use the method 'acnn', which takes clouds.")
     faces, n = surface.faces.astype(np.int32), len(surface.vertices)
     edges = mesh_edges(faces, n)
     first, second = edges.pairs()
