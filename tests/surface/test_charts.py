@@ -29,11 +29,11 @@ def centred(angle):
 @pytest.mark.parametrize("jitter", [0.0, 0.3])
 def test_charts_of_a_plane_are_polar_coordinates(jitter):
     surface = surface_of(grid(31, jitter), unit=1.0)
-    charts = geodesic_charts(surface, 8.0)
+    charts = geodesic_charts(surface, 7.9)
     for centre in (15 * 31 + 15, 12 * 31 + 17):
         vertices, rho, theta = charts.chart(centre)
         offset = (surface.vertices - surface.vertices[centre])[:, :2] @ [1, 1j]
-        assert vertices.tolist() == np.flatnonzero(np.abs(offset) <= 8.0).tolist()
+        assert vertices.tolist() == np.flatnonzero(np.abs(offset) <= 7.9).tolist()
         others = vertices != centre
         np.testing.assert_allclose(rho, np.abs(offset[vertices]), atol=1e-5)
         turn = (theta - np.angle(offset[vertices]))[others]

@@ -21,7 +21,7 @@ from acnn.surface.surface import REFERENCE_LENGTH, Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
 REACH = 1.5
-"""Radius of the charts over that of the patches, so that the last ring has vertices on both sides (authors' program)."""
+"""Radius of charts over that of patches, so that the last ring has vertices on both sides (authors' program)."""
 
 DROPPED = 0.01
 """Weights below this fraction of the largest of their bin are dropped (authors' program)."""
@@ -118,8 +118,8 @@ def build_geodesic_patches(
                                                             over rings, sum 1
 
     Small weights are dropped, and those of each bin are scaled to sum 1. A bin without vertices, such as one beyond the
-    boundary, takes the vertex nearest to it in the plane of the chart. Where theta = 0 lies means nothing: a layer takes
-    the maximum over rotations (`IntrinsicConv(angles=16, scales=5, angular_max=True)`).
+    boundary, takes the vertex nearest to it in the plane of the chart. Where theta = 0 lies means nothing: a layer
+    takes the maximum over rotations (`IntrinsicConv(angles=16, scales=5, angular_max=True)`).
 
     Parameters
     ----------
