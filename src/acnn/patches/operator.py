@@ -14,6 +14,11 @@ from acnn.errors import InputError
 from acnn.patches.settings import PatchSettings
 from acnn.types import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    import scipy.sparse as sp
+
+    from acnn.patches.geodesic import GeodesicPatchSettings
+
 
 @dataclass(frozen=True, eq=False)
 class PatchOperator:
@@ -37,9 +42,9 @@ class PatchOperator:
     vertex_areas : (n,) float32 array
         The diagonal of S.
     unit : float
-        Length of one normalised unit in the shape's coordinates.
-    settings : PatchSettings
-        The settings that it was built with.
+        Length of one run unit in the shape's coordinates.
+    settings : PatchSettings or GeodesicPatchSettings
+        What it was made with. Geodesic patches have rays as angles and rings as scales.
     facts : dict[str, Any]
         Figures of its construction that JSON can hold (`mass_kept`, `seconds`, `kernel`, ...).
     wide : tuple[int, ...]
@@ -53,7 +58,7 @@ class PatchOperator:
     eigenfunctions: NDArray[np.float32]
     vertex_areas: NDArray[np.float32]
     unit: float
-    settings: PatchSettings
+    settings: PatchSettings | GeodesicPatchSettings
     facts: dict[str, Any]
     wide: tuple[int, ...] = ()
 

@@ -27,6 +27,7 @@ from acnn.datasets.dataset import Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface
 from acnn.errors import InputError
 from acnn.files import full_disk, map_arrays, read_arrays, write_arrays
+from acnn.input_files import read_npy
 from acnn.patches.anisotropic import DEFAULT, build_patches
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import PatchSettings
