@@ -11,7 +11,7 @@ from acnn.descriptors.learned import (
     anisotropic_geometry_vectors,
     fit_projection,
     geometry_vectors,
-    unit_rows,
+    normalised_vectors,
 )
 from acnn.descriptors.spectral import wks
 from acnn.errors import InputError
@@ -155,6 +155,20 @@ def test_without_a_ridge_no_other_projection_separates_better():
         assert np.trace(rows @ negative @ rows.T) <= np.trace(best @ negative @ best.T)
 
 
+def test_normalisations():
+    vectors = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 5.0]])
+    np.testing.assert_array_equal(normalised_vectors(vectors, "none"), vectors)
+    np.testing.assert_allclose(normalised_vectors(vectors, "unit"), [[0.6, 0.8], [0.0, 0.0], [0.0, 1.0]])
+    logarithms = normalised_vectors(vectors, "log")
+    np.testing.assert_allclose(np.exp(logarithms), vectors + 0.02)
+    # another unit of area moves all of them alike, so that distances stay
+    np.testing.assert_allclose(normalised_vectors(7.0 * vectors, "log"), logarithms + np.log(7.0))
+    with pytest.raises(InputError, match="use one of none, unit, log"):
+        normalised_vectors(vectors, "length")
+    with pytest.raises(InputError, match="without negative numbers"):
+        normalised_vectors(-vectors, "log")
+
+
 def fitted(vectors, pairs, dimension):
     """Projection of training shapes, two after another."""
     statistics = PairStatistics(vectors[0].shape[1])
@@ -170,7 +184,7 @@ def test_a_fitted_descriptor_is_better_than_wks_of_the_same_size_on_unseen_human
     test = [np.flatnonzero(humans.subjects == s)[p] for s, p in ((17, 0), (18, 3), (19, 6))]
     spectra = {i: surface_eigenpairs(surface_of(humans.mesh(i)), 100) for i in train + test}
     basis = SplineBasis.covering([spectra[i][0] for i in train], 50)
-    vectors = {i: unit_rows(geometry_vectors(*pairs, basis)) for i, pairs in spectra.items()}
+    vectors = {i: normalised_vectors(geometry_vectors(*pairs, basis), "log") for i, pairs in spectra.items()}
     own = np.arange(humans.vertices.shape[1])
     projection = fitted([vectors[i] for i in train], np.stack([own, own], axis=1), 16)
 

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import scipy.linalg
@@ -29,6 +30,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from acnn.errors import InputError
 from acnn.types import FloatArray, IntArray
+
+Normalisation = Literal["none", "unit", "log"]
+
+LOG_FLOOR = 0.01
+"""Part of the mean that is added before logarithms are taken: a spline may be empty at a point."""
 
 ROWS = 4096
 """Pairs whose differences are held at a time."""
@@ -158,10 +164,32 @@ def anisotropic_geometry_vectors(
     return np.concatenate([geometry_vectors(values, functions, basis) for values, functions in angles], axis=1)
 
 
-def unit_rows(vectors: NDArray[np.floating]) -> FloatArray:
-    """(n, M) vectors scaled to length 1; rows of zeros stay."""
+def normalised_vectors(vectors: NDArray[np.floating], normalisation: Normalisation) -> FloatArray:
+    """Vectors of one shape, made comparable between shapes before the statistics are taken.
+
+    Parameters
+    ----------
+    vectors : (n, M) array
+        Not negative for `log`.
+    normalisation : Normalisation
+        `none` leaves them; `unit` scales rows to length 1 (rows of zeros stay); `log` takes
+        log(g + `LOG_FLOOR` mean(g)), since the spread of g between matching points grows with g.
+
+    Raises
+    ------
+    InputError
+        For another normalisation, and for negative vectors with `log`.
+    """
     rows = np.asarray(vectors, float)
-    return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
+    if normalisation == "none":
+        return rows
+    if normalisation == "unit":
+        return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), np.finfo(float).tiny)
+    if normalisation != "log":
+        raise InputError(f"Unknown normalisation '{normalisation}': use one of {', '.join(get_args(Normalisation))}.")
+    if not (rows.min() >= 0 and rows.max() > 0):
+        raise InputError("Only vectors without negative numbers, and not all zero, have logarithms.")
+    return np.log(rows + LOG_FLOOR * rows.mean())
 
 
 class PairStatistics:
