@@ -72,7 +72,7 @@ def test_mirror_of_the_registrations_keeps_lengths() -> None:
         vertices = data.named(name).read().shape.vertices
         length, other = (np.linalg.norm(vertices[e[:, 0]] - vertices[e[:, 1]], axis=1) for e in (edges, mirror[edges]))
         ratio = np.maximum(length, other) / np.minimum(length, other)
-        assert np.median(ratio) < 1.1  # a mirror that is one edge off has 1.3
+        assert np.median(ratio) < 1.1  # 1.05 on tr_reg_000; a mirror that is one edge off has 1.55
     off = np.linalg.norm(data.reference.vertices - data.reference.vertices[mirror], axis=1)
     assert np.quantile(off, 0.95) > 0.5  # metres: hands are exchanged
 
@@ -88,6 +88,7 @@ def test_mirror_of_the_registrations_agrees_with_that_of_the_remeshed_ones() -> 
     assert data.mirror is not None
     distances = ReferenceDistances(surface_of(data.reference))
     errors = distances.between(data.mirror[pairs[:, 0]], pairs[:, 1])
-    # The remeshed mirror is itself no nearer to being an involution: applied twice it is off by 0.013 on average.
+    # That mirror is a reflection of tr_reg_000 in space, to the nearest vertices, and the body does not stand straight:
+    # applied twice it is off by 0.0135 on average and 0.137 at most. Ours is the exact one; they agree within that.
     assert errors.mean() < 0.025
     assert errors.max() < 0.15
