@@ -6,8 +6,9 @@ from analytic import bumpy, grid, permuted
 from acnn.errors import InputError
 from acnn.network.conv import IntrinsicConv
 from acnn.network.patches import Patches
-from acnn.patches.geodesic import AS_PUBLISHED, WIDER, GeodesicPatchSettings, build_geodesic_patches
+from acnn.patches.geodesic import AS_PUBLISHED, WIDER, build_geodesic_patches
 from acnn.patches.operator import PatchOperator
+from acnn.patches.settings import GeodesicPatchSettings
 from acnn.shapes.mesh import PointCloud
 from acnn.surface.surface import surface_of
 

@@ -14,6 +14,7 @@ from acnn.datasets.label_files import pair_labels, read_vts
 from acnn.errors import InputError
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh
+from acnn.types import IntArray
 
 REGISTRATIONS = Path("training/registrations")
 VERTICES = 6890
@@ -94,7 +95,8 @@ def find_registrations(root: Path) -> Path | None:
 def open_faust(root: Path) -> Dataset:
     """Open the FAUST registrations: one connectivity, ten poses of each subject, 080-099 for testing as in the paper.
 
-    The reference is tr_reg_000, or the first registration where that is missing.
+    The reference is tr_reg_000, or the first registration where that is missing; its mirror is that of
+    `mirror_of_halves`.
 
     Parameters
     ----------
@@ -122,7 +124,54 @@ def open_faust(root: Path) -> Dataset:
             samples.append(Sample(path.stem, reader, "train" if number < 80 else "test", number // 10, number))
     if not samples:
         raise InputError(f"{folder}: contains no tr_reg_NNN.ply. {HOW_TO_GET}")
-    return Dataset("faust", _reference(folder), tuple(samples))
+    mesh = _reference(folder)
+    return Dataset("faust", mesh, tuple(samples), mirror_of_halves(mesh.faces, len(mesh.vertices)))
+
+
+def mirror_of_halves(faces: IntArray, vertices: int) -> IntArray | None:
+    """The vertex on the other side of the body, from how the triangles of FAUST's template are listed.
+
+    The template was modelled as one half of a body and mirrored: the second half of its face list has the mirror images
+    of the first half, in the same order. Polygon by polygon, that is: most are quadrilaterals, listed as two triangles,
+    and their diagonals are not mirrored, so that the triangulation itself has no symmetry. Two triangles that follow
+    each other and share an edge in both halves of the list are one polygon here, and the mirror image of a vertex
+    is the vertex at which the mirror images of its polygons meet.
+
+    Parameters
+    ----------
+    faces : (m, 3) array
+        In the order of the file.
+    vertices : int
+        How many there are.
+
+    Returns
+    -------
+    array or None
+        (vertices,) an involution that maps polygons to polygons and keeps some vertices where they are, those of the
+        plane of symmetry; None where the faces have no such order.
+    """
+    half = len(faces) // 2
+    if not half or len(faces) != 2 * half:
+        return None
+    halves = faces.reshape(2, half, 3)
+    common = (halves[:, :-1, :, None] == halves[:, 1:, None, :]).sum(axis=(2, 3))  # (2, half - 1) corners
+    joined = [*(common == 2).all(axis=0).tolist(), False]
+    polygons, count, face = np.empty(half, dtype=np.int64), 0, 0
+    while face < half:
+        size = 2 if joined[face] else 1
+        polygons[face : face + size] = count
+        count, face = count + 1, face + size
+    around: list[set[int]] = [set() for _ in range(vertices)]
+    for triangle, polygon in zip(faces.tolist(), np.concatenate([polygons, polygons + count]).tolist(), strict=True):
+        for vertex in triangle:
+            around[vertex].add(polygon)
+    meeting = {frozenset(group): vertex for vertex, group in enumerate(around)}
+    images = [meeting.get(frozenset((p + count) % (2 * count) for p in group), -1) for group in around]
+    mirror, own = np.array(images, dtype=np.int32), np.arange(vertices)
+    # Vertices of equal polygons (valence two) are mistaken for each other; two separate copies keep none in place.
+    if (mirror < 0).any() or (mirror[mirror] != own).any() or not (mirror == own).any():
+        return None
+    return mirror
 
 
 def open_remeshed_faust(root: Path, registrations: Path | None = None) -> Dataset:
@@ -164,7 +213,8 @@ def open_remeshed_faust(root: Path, registrations: Path | None = None) -> Datase
         subject = number // 10 if known and number is not None else None
         split = None if subject is None else ("train" if subject < 8 else "test")
         samples.append(Sample(path.stem, reader, split, subject, number))  # type: ignore[arg-type]
-    return Dataset("faust_r", _reference(folder), tuple(samples))
+    mesh = _reference(folder)
+    return Dataset("faust_r", mesh, tuple(samples), mirror_of_halves(mesh.faces, len(mesh.vertices)))
 
 
 def _reference_path(folder: Path) -> Path:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
 
 import numpy as np
 
-from acnn.arguments import check_arguments, check_fields
+from acnn.arguments import check_arguments
 from acnn.compilation import compiled
-from acnn.errors import InputError
 from acnn.patches.operator import PatchOperator
+from acnn.patches.settings import GeodesicPatchSettings
 from acnn.shapes.mesh import Shape
 from acnn.surface.charts import geodesic_charts
 from acnn.surface.sparse_rows import renormalise_and_round
-from acnn.surface.surface import REFERENCE_LENGTH, Surface, surface_of
+from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
 REACH = 1.5
@@ -32,67 +30,6 @@ degrees of it. Its bins take the nearest vertex."""
 
 CHUNK = 128
 """Vertices whose weights a thread computes at a time."""
-
-
-@dataclass(frozen=True)
-class GeodesicPatchSettings:
-    """Everything that a geodesic patch operator depends on besides the shape.
-
-    The default is as published: a radius of 0.01 where the geodesic diameter is 1. `WIDER` has a radius that is several
-    edges of a body of 7,000 vertices.
-
-    Attributes
-    ----------
-    rings : int
-        How many, evenly spaced up to the radius; the scale axis of the operator.
-    rays : int
-        How many, spread over [0, 2 pi); the angle axis of the operator.
-    radius : float
-        Of the last ring, in normalised units.
-    angular_width : float
-        h_a, in squared radians.
-    radial_width : float
-        h_s, in distances between rings.
-    """
-
-    kind: ClassVar[str] = "geodesic"
-
-    rings: int = 5
-    rays: int = 16
-    radius: float = 2.0
-    angular_width: float = 0.01
-    radial_width: float = 2.0
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-        if not 1 <= self.rings <= 100:
-            raise InputError(f"{self.rings} rings: between 1 and 100 make sense.")
-        if not 1 <= self.rays <= 360:
-            raise InputError(f"{self.rays} rays: between 1 and 360 make sense.")
-        if not 0 < self.radius <= REFERENCE_LENGTH:
-            raise InputError(f"Radius {self.radius:g}: it lies above 0 and is at most {REFERENCE_LENGTH:g}.")
-        for name in ("angular_width", "radial_width"):
-            if not (np.isfinite(getattr(self, name)) and getattr(self, name) > 0):
-                raise InputError(f"{name} = {getattr(self, name)}: it must be a positive number.")
-
-    @property
-    def angles(self) -> int:
-        """Length of the operator's angle axis."""
-        return self.rays
-
-    @property
-    def scales(self) -> tuple[float, ...]:
-        """Radii of the rings: the operator's scale axis."""
-        return tuple(self.radius * (i + 1) / self.rings for i in range(self.rings))
-
-    @property
-    def thetas(self) -> FloatArray:
-        """(rays,) directions of the rays, in radians."""
-        return np.arange(self.rays) * 2.0 * np.pi / self.rays
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values, for files and hashes."""
-        return {"kind": self.kind, **asdict(self)}
 
 
 AS_PUBLISHED = GeodesicPatchSettings()

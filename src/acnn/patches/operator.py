@@ -11,13 +11,8 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.patches.settings import PatchSettings
+from acnn.patches.settings import GeodesicPatchSettings, PatchSettings
 from acnn.types import FloatArray, IntArray
-
-if TYPE_CHECKING:
-    import scipy.sparse as sp
-
-    from acnn.patches.geodesic import GeodesicPatchSettings
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +37,9 @@ class PatchOperator:
     vertex_areas : (n,) float32 array
         The diagonal of S.
     unit : float
-        Length of one run unit in the shape's coordinates.
+        Length of one normalised unit in the shape's coordinates.
     settings : PatchSettings or GeodesicPatchSettings
-        What it was made with. Geodesic patches have rays as angles and rings as scales.
+        The settings that it was built with. Geodesic patches have rays as angles and rings as scales.
     facts : dict[str, Any]
         Figures of its construction that JSON can hold (`mass_kept`, `seconds`, `kernel`, ...).
     wide : tuple[int, ...]
