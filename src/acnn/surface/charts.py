@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.shapes.topology import agree, fans, mesh_edges
+from acnn.shapes.topology import fans, mesh_edges, orientations_agree
 from acnn.surface.chart_kernels import HalfEdges, charts_of
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -121,13 +121,13 @@ def half_edges(surface: Surface) -> HalfEdges:
     if surface.is_cloud:
         raise InputError("Geodesic charts need a mesh, not a point cloud: use the method 'acnn', which takes clouds.")
     faces, n = surface.faces.astype(np.int32), len(surface.vertices)
-    edges = mesh_edges(faces, n)
+    edges = mesh_edges(faces)
     first, second = edges.pairs()
     if (edges.counts > 2).any():
-        a, b = edges.ends[np.argmax(edges.counts)]
+        a, b = edges.vertices[np.argmax(edges.counts)]
         _refuse(f"{edges.counts.max()} triangles meet at the edge between vertices {a} and {b}")
-    if not (agreeing := agree(faces, first, second)).all():
-        a, b = edges.ends[edges.counts == 2][np.argmin(agreeing)]
+    if not (agreeing := orientations_agree(faces, first, second)).all():
+        a, b = edges.vertices[edges.counts == 2][np.argmin(agreeing)]
         _refuse(f"triangles of opposite orientation meet at the edge between vertices {a} and {b}")
     flat = faces.reshape(-1)
     count, fan = fans(faces, first, second)
