@@ -18,6 +18,10 @@ def test_the_table_of_properties_is_that_of_the_paper(capsys):
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["trained"]}
     columns = ("representation", "input", "generalisable", "filters", "context", "directional", "task")
     expected = {
+        "osd": ("any", "geometry", True, "spectral", False, False, "descriptor"),
+        "add": ("any", "geometry", True, "spectral", False, True, "any"),
+        "rf": ("any", "any", True, "spectral", False, False, "correspondence"),
+        "gcnn": ("mesh", "any", True, "spatial", True, True, "any"),
         "scnn": ("any", "any", False, "spectral", True, False, "any"),
         "lscnn": ("any", "any", True, "spectral", True, False, "any"),
         "acnn": ("any", "any", True, "spatial", True, True, "any"),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from acnn.errors import InputError
 from acnn.methods.acnn import ACNN
+from acnn.methods.add import ADD
 from acnn.methods.descriptors import DESCRIPTORS
+from acnn.methods.gcnn import GCNN
 from acnn.methods.lscnn import LSCNN
 from acnn.methods.method import Method, PairMethod
+from acnn.methods.osd import OSD
 from acnn.methods.pfm import PFM
+from acnn.methods.rf import RF
 from acnn.methods.scnn import SCNN
 
-METHODS: dict[str, Method] = {method.name: method for method in (SCNN, LSCNN, ACNN)}
+METHODS: dict[str, Method] = {method.name: method for method in (OSD, ADD, RF, GCNN, SCNN, LSCNN, ACNN)}
 PAIR_METHODS: dict[str, PairMethod] = {method.name: method for method in (DESCRIPTORS, PFM)}
 
 AUTO = "auto"

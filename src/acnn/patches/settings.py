@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from numbers import Real
 from typing import Any, ClassVar, Literal
@@ -193,3 +194,27 @@ class GeodesicPatchSettings:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for files and hashes."""
         return {"kind": self.kind, **asdict(self)}
+
+
+PATCH_KINDS: dict[str, type[PatchSettings | GeodesicPatchSettings]] = {
+    "anisotropic": PatchSettings,
+    "geodesic": GeodesicPatchSettings,
+}
+"""Settings of every kind of patch operator, by the name of the kind."""
+
+
+def patch_settings_from_dict(values: Mapping[str, Any]) -> PatchSettings | GeodesicPatchSettings:
+    """Settings of a patch operator from plain values, as `as_dict` gives them; without `kind` they are anisotropic.
+
+    Raises
+    ------
+    InputError
+        Where there is no such kind.
+    TypeError
+        Where a value is missing, unknown or of a wrong type.
+    """
+    given = dict(values)
+    kind = given.pop("kind", "anisotropic")
+    if kind not in PATCH_KINDS:
+        raise InputError(f"There are no patches of kind '{kind}'; there are {', '.join(PATCH_KINDS)}.")
+    return PATCH_KINDS[kind](**given)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
-from acnn.patches.settings import PatchSettings
+from acnn.patches.settings import GeodesicPatchSettings, PatchSettings
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh
@@ -92,7 +92,7 @@ def _of_files(
     from acnn.runs.match import match, match_shape
 
     run = open_run(run_folder(model))
-    settings = run.config.patches
+    settings: PatchSettings | GeodesicPatchSettings = run.config.patches
     if len(loaded) == 1:
         alone = match_shape(loaded[0], run, refinement=refinement, cache=cache, progress=progress)
         maps = {NETWORK: alone.soft_map.query_to_reference}

@@ -13,7 +13,8 @@ from acnn.datasets.augment import AugmentSettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
 from acnn.network.settings import SpectralSettings
-from acnn.patches.settings import PatchSettings
+from acnn.patches.settings import GeodesicPatchSettings, PatchSettings, patch_settings_from_dict
+from acnn.surface.spectra import SpectraSettings
 
 Schedule = Literal["constant", "one-cycle"]
 Task = Literal["labels", "descriptor", "segmentation"]
@@ -126,6 +127,77 @@ class TrainSettings:
 
 
 @dataclass(frozen=True)
+class LearnedSettings:
+    """Learned spectral descriptors (OSD, ADD), see `acnn.descriptors.learned`.
+
+    Attributes
+    ----------
+    alpha : float
+        Anisotropy of the Laplacians; 1 is isotropic.
+    angles : int
+        Number of Laplacians.
+    eigenpairs : int
+        Number of eigenpairs of each.
+    splines : int
+        Number of B-splines over the eigenvalues.
+    shift : float
+        By which the splines begin before 0, in spacings.
+    normalisation : {"none", "unit", "log"}
+        Of the geometry vectors.
+    dimension : int
+        Length of the descriptor.
+    ridge : float
+        Regularisation of the fit.
+    partners : int
+        Number of other shapes that each training shape is paired with.
+    """
+
+    alpha: float = 1.0
+    angles: int = 1
+    eigenpairs: int = 300
+    splines: int = 150
+    shift: float = 2.0
+    normalisation: Literal["none", "unit", "log"] = "log"
+    dimension: int = 16
+    ridge: float = 1e-3
+    partners: int = 2
+
+    @property
+    def spectra(self) -> SpectraSettings:
+        """Settings of the eigenproblems."""
+        return SpectraSettings(alpha=self.alpha, angles=self.angles, count=self.eigenpairs)
+
+
+@dataclass(frozen=True)
+class ForestSettings:
+    """A random forest that labels vertices by their descriptors.
+
+    Attributes
+    ----------
+    trees : int
+        Number of trees.
+    leaf : int
+        Fewest training samples in a leaf.
+    features : int
+        Number of descriptors that are tried at every node.
+    kept : int
+        Number of labels that a leaf keeps, those with most votes.
+    embedding : int
+        Number of eigenfunctions of the reference, over sqrt(lambda), that splits are chosen by; 0 takes positions.
+    """
+
+    trees: int = 20
+    leaf: int = 4
+    features: int = 10
+    kept: int = 8
+    embedding: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.trees, self.leaf, self.features, self.kept) < 1 or self.embedding < 0:
+            raise InputError(f"{self}: trees, leaf, features and kept must be at least 1.")
+
+
+@dataclass(frozen=True)
 class RunConfig:
     """Settings of a run: of the operators, of the descriptors, and of the training.
 
@@ -135,16 +207,18 @@ class RunConfig:
         The name it started from.
     method : str
         Which of `acnn.methods` is trained.
-    patches, descriptors, augment, spectral, train
+    patches, descriptors, augment, spectral, learned, forest, train
         The sections of the file.
     """
 
     preset: str = ""
     method: str = "acnn"
-    patches: PatchSettings = field(default_factory=PatchSettings)
+    patches: PatchSettings | GeodesicPatchSettings = field(default_factory=PatchSettings)
     descriptors: DescriptorSettings = field(default_factory=DescriptorSettings)
     augment: AugmentSettings = field(default_factory=AugmentSettings)
     spectral: SpectralSettings = field(default_factory=SpectralSettings)
+    learned: LearnedSettings = field(default_factory=LearnedSettings)
+    forest: ForestSettings = field(default_factory=ForestSettings)
     train: TrainSettings = field(default_factory=TrainSettings)
 
     def with_changes(self, changes: dict[str, Any]) -> RunConfig:
@@ -153,7 +227,7 @@ class RunConfig:
         Values may be text as typed on a command line: `8`, `3,6,24`, `true`. Of `epochs`, `steps`, `minutes` and
         `core_minutes`, those given take the place of those that were there.
         """
-        found = {_find(key): value for key, value in changes.items()}
+        found = {self._find(key): value for key, value in changes.items()}
         if any(("train", name) in found for name in ("epochs", *INSTEAD_OF_EPOCHS)):
             found = {("train", name): type(getattr(self.train, name))() for name in INSTEAD_OF_EPOCHS} | found
         sections: dict[str, dict[str, Any]] = {}
@@ -161,6 +235,22 @@ class RunConfig:
             before = getattr(getattr(self, section), name)
             sections.setdefault(section, {})[name] = _parse(value, before, f"Setting '{name}'")
         return replace(self, **{section: replace(getattr(self, section), **new) for section, new in sections.items()})
+
+    def _find(self, key: str) -> tuple[str, str]:
+        """Section and name of a key."""
+        section, _, name = key.rpartition(".")
+        section = FORMER_SECTIONS.get(section, section)
+        name = FORMER_KEYS.get(name, name)
+        names = {s: {f.name for f in fields(getattr(self, s))} for s in _SECTIONS}
+        found = [s for s in _SECTIONS if name in names[s] and section in ("", s)]
+        if len(found) == 1:
+            return found[0], name
+        if found:
+            raise InputError(
+                f"Setting '{key}' is in several sections: write {' or '.join(f'{s}.{name}' for s in found)}."
+            )
+        known = ", ".join(sorted({f.name for s in _SECTIONS for f in fields(getattr(self, s))}))
+        raise InputError(f"There is no setting '{key}'. Known are: {known}.")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, one dictionary a section."""
@@ -171,6 +261,8 @@ class RunConfig:
             "descriptors": self.descriptors.as_dict(),
             "augment": asdict(self.augment),
             "spectral": self.spectral.as_dict(),
+            "learned": asdict(self.learned),
+            "forest": asdict(self.forest),
             "train": asdict(self.train),
         }
 
@@ -189,6 +281,9 @@ class RunConfig:
             if section not in _SECTIONS or not isinstance(content, dict):
                 raise InputError(f"{where}: there is no section '{section}'; known are {', '.join(_SECTIONS)}.")
             part = getattr(config, section)
+            if section == "patches" and "kind" in content:
+                content = {key: value for key, value in content.items() if key != "kind"}
+                part = patch_settings_from_dict({"kind": values[section]["kind"]})
             for key, value in content.items():
                 if key not in {f.name for f in fields(part)}:
                     raise InputError(f"{where}: section '{section}' has no key '{key}'.")
@@ -216,6 +311,8 @@ _SECTIONS: dict[str, type] = {
     "descriptors": DescriptorSettings,
     "augment": AugmentSettings,
     "spectral": SpectralSettings,
+    "learned": LearnedSettings,
+    "forest": ForestSettings,
     "train": TrainSettings,
 }
 
@@ -282,20 +379,6 @@ def preset_config(name: str) -> RunConfig:
         raise InputError(f"There is no preset '{name}'; there are {', '.join(presets())}, or give a .toml file.")
     text = (resources.files("acnn.training") / "presets" / f"{name}.toml").read_text()
     return replace(RunConfig.from_dict(tomllib.loads(text), f"preset {name}"), preset=name)
-
-
-def _find(key: str) -> tuple[str, str]:
-    """Section and name of a key."""
-    section, _, name = key.rpartition(".")
-    section = FORMER_SECTIONS.get(section, section)
-    name = FORMER_KEYS.get(name, name)
-    found = [s for s, kind in _SECTIONS.items() if name in {f.name for f in fields(kind)} and section in ("", s)]
-    if len(found) == 1:
-        return found[0], name
-    if found:
-        raise InputError(f"Setting '{key}' is in several sections: write {' or '.join(f'{s}.{name}' for s in found)}.")
-    known = ", ".join(sorted({f.name for kind in _SECTIONS.values() for f in fields(kind)}))
-    raise InputError(f"There is no setting '{key}'. Known are: {known}.")
 
 
 def _parse(value: Any, before: Any, what: str) -> Any:

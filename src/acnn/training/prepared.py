@@ -29,8 +29,9 @@ from acnn.errors import InputError
 from acnn.files import full_disk, map_arrays, read_arrays, write_arrays
 from acnn.input_files import read_npy
 from acnn.patches.anisotropic import DEFAULT, build_patches
+from acnn.patches.geodesic import build_geodesic_patches
 from acnn.patches.operator import PatchOperator
-from acnn.patches.settings import PatchSettings
+from acnn.patches.settings import GeodesicPatchSettings, PatchSettings, patch_settings_from_dict
 from acnn.progress import Progress
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape, content_hash
 from acnn.surface.spectra import Spectra, SpectraSettings, compute_spectra
@@ -59,14 +60,14 @@ class Needs:
     ----------
     descriptors : DescriptorSettings or None
         Input of the method.
-    patches : PatchSettings or None
-        Patch operator.
+    patches : PatchSettings, GeodesicPatchSettings or None
+        Patch operator, of the kind that the settings are of.
     spectra : SpectraSettings or None
         Eigenpairs.
     """
 
     descriptors: DescriptorSettings | None = field(default_factory=DescriptorSettings)
-    patches: PatchSettings | None = field(default_factory=PatchSettings)
+    patches: PatchSettings | GeodesicPatchSettings | None = field(default_factory=PatchSettings)
     spectra: SpectraSettings | None = None
 
     @property
@@ -257,9 +258,15 @@ def prepare_shape(
 
 
 def make_operator(
-    surface: Surface, settings: PatchSettings, *, threads: int | None = None, progress: Progress | None = None
+    surface: Surface,
+    settings: PatchSettings | GeodesicPatchSettings,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
 ) -> PatchOperator:
     """The patch operator of a surface, of the kind that the settings are of."""
+    if isinstance(settings, GeodesicPatchSettings):
+        return build_geodesic_patches(surface, settings, threads=threads)
     return build_patches(surface, settings, threads=threads, progress=progress)
 
 
@@ -508,7 +515,9 @@ def cached_unit(shape: Shape, unit: float | None = None, folder: Path | None = N
     return measured, None
 
 
-def patches_path(shape: Shape, settings: PatchSettings, unit: float, folder: Path | None = None) -> Path:
+def patches_path(
+    shape: Shape, settings: PatchSettings | GeodesicPatchSettings, unit: float, folder: Path | None = None
+) -> Path:
     """The file of a shape's operator in a cache; None is `acnn.cache.cache_folder()`."""
     return entry_path("patches", patch_key(shape, settings, unit), folder)
 
@@ -523,7 +532,7 @@ def sound_patches(path: Path) -> PatchOperator | None:
     return operator
 
 
-def patch_key(shape: Shape, settings: PatchSettings, unit: float) -> str:
+def patch_key(shape: Shape, settings: PatchSettings | GeodesicPatchSettings, unit: float) -> str:
     """Hash of all that a patch operator depends on; the unit is that of the surface (`cached_unit`)."""
     return content_key(shape, {"settings": settings.as_dict(), "unit": unit})
 
@@ -583,7 +592,7 @@ def read_patches(path: str | os.PathLike[str], *, verify: bool = True) -> PatchO
     if about.get("version") != PATCH_VERSION or sorted(arrays) != sorted(_ARRAYS):
         raise InputError(f"{path}: not a patch operator of this version. Delete it; it will be made again when needed.")
     try:
-        settings, unit = PatchSettings(**about["settings"]), float(about["unit"])
+        settings, unit = patch_settings_from_dict(about["settings"]), float(about["unit"])
         wide, facts = tuple(map(int, about["wide"])), dict(about["facts"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: its metadata are damaged ({error!r}). Delete it; it will be made again.") from error
@@ -591,7 +600,12 @@ def read_patches(path: str | os.PathLike[str], *, verify: bool = True) -> PatchO
 
 
 def make_patches(
-    shape: Shape, settings: PatchSettings, *, unit: float | None, cache: bool, progress: Progress | None = None
+    shape: Shape,
+    settings: PatchSettings | GeodesicPatchSettings,
+    *,
+    unit: float | None,
+    cache: bool,
+    progress: Progress | None = None,
 ) -> PatchOperator:
     """The patch operator of a shape, through the cache (`cached_patches`) or not (`build_patches`).
 
@@ -600,10 +614,7 @@ def make_patches(
     InputError
         Where the cache's folder cannot be used.
     """
-    if not cache:
-        return build_patches(shape, settings, unit=unit, progress=progress)
-    with usable_cache():
-        return cached_patches(shape, settings, unit=unit, progress=progress)
+    return prepare_shape(shape, Needs(None, settings), unit=unit, cache=cache, progress=progress).patches()
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
 from acnn.methods.run import Run
 from acnn.patches.operator import PatchOperator
-from acnn.patches.settings import PatchSettings
+from acnn.patches.settings import GeodesicPatchSettings, PatchSettings
 from acnn.shapes.mesh import Shape
 from acnn.surface.curvature import principal_frames
 from acnn.surface.surface import Surface
@@ -57,7 +57,7 @@ class ViewShape:
     maps: dict[str, IntArray]
     errors: dict[str, FloatArray]
     soft_map: SoftMap | None
-    settings: PatchSettings
+    settings: PatchSettings | GeodesicPatchSettings
     unit: float | None = None
     cache: bool = True
     judged_confidence: FloatArray | None = None

@@ -1,0 +1,14 @@
+"""ADD: anisotropic diffusion descriptors, learned filters of anisotropic spectra (Boscaini et al. 2016)."""
+
+from acnn.methods.learned import fit_descriptor, learned_needs, load_descriptor
+from acnn.methods.method import Method, Properties
+
+ADD = Method(
+    name="add",
+    title="anisotropic diffusion descriptors (Boscaini et al. 2016)",
+    properties=Properties("any", "geometry", True, "spectral", False, True, "any"),
+    preset="add",
+    needs=learned_needs,
+    train=fit_descriptor,
+    load=load_descriptor,
+)
