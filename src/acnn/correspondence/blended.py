@@ -8,6 +8,7 @@ another are found by the largest eigenvector of their similarities, and blended 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import combinations, permutations
 from typing import Any
 
@@ -18,7 +19,7 @@ from scipy.spatial import cKDTree
 
 from acnn.compilation import compiled
 from acnn.correspondence.conformal import ConformalSphere, check_sphere, flatten, homogeneous, sphere_points
-from acnn.correspondence.intrinsic_features import FeatureTable, feature_table
+from acnn.correspondence.intrinsic_features import FeatureTable, feature_table, smoothed
 from acnn.correspondence.moebius import ComplexArray, area_confidence, images, moebius_through
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
@@ -53,6 +54,9 @@ largest, from which a map may join a group (the authors' numbers)."""
 
 BLENDED = 60
 """Maps of a group that are blended, those of the largest weight; further ones change little."""
+
+BLOCK = 10_000
+"""Vertices that are blended at a time, which bounds the memory."""
 
 BLEND_RADIUS = 0.15
 """Images farther than this, over sqrt(area), from the one that most agree with are left out of the mean."""
@@ -119,14 +123,23 @@ class BlendedMap:
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """One of the two shapes: its flattening, features and samples, and the logarithm of its density, smoothed."""
+    """One of the two shapes.
+
+    Attributes
+    ----------
+    surface : Surface
+    sphere : ConformalSphere
+    table : FeatureTable
+    log_density : (n,) array
+        Logarithm of area per area on the sphere, smoothed.
+    """
 
     surface: Surface
     sphere: ConformalSphere
     table: FeatureTable
     log_density: FloatArray
 
-    @property
+    @cached_property
     def vectors(self) -> ComplexArray:
         """(n, 2) homogeneous coordinates of the vertices on the sphere."""
         return homogeneous(self.sphere.coordinates)
@@ -184,43 +197,46 @@ def blended_map(a: Surface, b: Surface, seed: int = 0, progress: Progress | None
     check_sphere(b, "B")
     here, there = _side(a), _side(b)
     report(1, 4)
-    candidates = _candidates(here.table, there.table, seed, here, there)
+    candidates = _candidates(here, there, seed)
     tried = len(candidates)
     tree = cKDTree(there.sphere.points)
     coarse = _confidences(candidates.matrices, here, there, tree, here.table.samples[:COARSE_SAMPLES])[0]
-    score = np.where(np.isfinite(coarse), coarse, 0.0).mean(axis=1)
-    candidates = candidates[np.sort(np.argsort(-score, kind="stable")[:KEPT])]
+    candidates = candidates[np.sort(np.argsort(-coarse.mean(axis=1), kind="stable")[:KEPT])]
     confidence, image = _confidences(candidates.matrices, here, there, tree, here.table.samples)
+    cells = there.table.cells[image]
     report(2, 4)
-    groups = _consistent_groups(candidates, confidence, there.table.cells[image], here.table, there.table)
-    distortions = [_distortion(rows, w, confidence, image, here.table, there.table) for rows, w in groups]
+    groups = _consistent_groups(candidates, confidence, cells, here.table, there.table)
+    distortions = [
+        _distortion(w[:, None] * confidence[rows], cells[rows], here.table, there.table) for rows, w in groups
+    ]
     best = int(np.argmin(distortions))
     rows, weights = groups[best]
     report(3, 4)
     points, trust = _blend(candidates.matrices[rows], weights, here, there)
-    matched = points.nearest_vertex(b.vertices, b.faces)
     facts = BlendedReport(
-        len(here.table.features),
-        len(there.table.features),
-        tried,
-        len(groups),
-        len(rows),
-        float(distortions[best]),
-        float(trust @ a.vertex_areas / a.vertex_areas.sum()),
+        a_features=len(here.table.features),
+        b_features=len(there.table.features),
+        candidates=tried,
+        groups=len(groups),
+        blended=len(rows),
+        distortion=distortions[best],
+        mean_confidence=float(trust @ a.vertex_areas / a.vertex_areas.sum()),
     )
+    matched = points.nearest_vertex(b.vertices, b.faces).astype(np.int32)
     report(4, 4)
-    return BlendedMap(matched.astype(np.int32), points, trust, len(b.vertices), facts)
+    return BlendedMap(matched, points, trust, len(b.vertices), facts)
 
 
 def _side(surface: Surface) -> _Side:
     table = feature_table(surface)
     centre = int(np.argmin(table.average_distance[surface.faces].sum(axis=1)))
     sphere = flatten(surface, centre)
-    return _Side(surface, sphere, table, table.smoothed(sphere.log_density))
+    return _Side(surface, sphere, table, smoothed(surface, sphere.log_density))
 
 
-def _candidates(left: FeatureTable, right: FeatureTable, seed: int, a: _Side, b: _Side) -> _Candidates:
+def _candidates(a: _Side, b: _Side, seed: int) -> _Candidates:
     """Moebius maps through all plausible pairs of triplets of features, at most `CANDIDATES` of them."""
+    left, right = a.table, b.table
     first = np.array(list(combinations(range(len(left.features)), 3)))
     second = np.array(list(permutations(range(len(right.features)), 3)))
     plausible = np.ones((len(first), len(second)), dtype=bool)
@@ -334,19 +350,13 @@ def _similarities(confidence, cells, kernel):  # type: ignore[no-untyped-def]
     return similarity
 
 
-def _distortion(
-    rows: IntArray,
-    weights: FloatArray,
-    confidence: NDArray[np.float32],
-    image: NDArray[np.int32],
-    left: FeatureTable,
-    right: FeatureTable,
-) -> float:
-    """Mean change of the distances between samples, at the image that the maps of a group agree on most."""
-    blend = weights[:, None] * confidence[rows]
-    cells = right.cells[image[rows]]
-    best = _medoids(blend, cells, right.sample_distances)
-    there = cells[best, np.arange(cells.shape[1])]
+def _distortion(blend: FloatArray, cells: IntArray, left: FeatureTable, right: FeatureTable) -> float:
+    """Mean change of the distances between samples, each at the image that most maps of a group agree on.
+
+    The authors choose the group of the largest confidence instead. Areas are kept by a half turn of a body as well as
+    by the right map; distances tell the two apart more often.
+    """
+    there = cells[_medoids(blend, cells, right.sample_distances), np.arange(cells.shape[1])]
     change = np.abs(left.sample_distances - right.sample_distances[there[:, None], there[None]])
     return float(left.sample_areas @ change @ left.sample_areas)
 
@@ -362,21 +372,21 @@ def _medoids(blend: FloatArray, cells: IntArray, distances: FloatArray) -> IntAr
 
 def _blend(matrices: ComplexArray, weights: FloatArray, a: _Side, b: _Side) -> tuple[BarycentricPoints, FloatArray]:
     """Images of all vertices of A on B, weighted means of those of several maps, and their confidence."""
-    n, k = len(a.surface.vertices), len(matrices)
-    locate = ClosestPoints(b.sphere.points, b.surface.faces)
+    n = len(a.surface.vertices)
+    on_sphere = ClosestPoints(b.sphere.points, b.surface.faces)
     corners = b.surface.vertices[b.surface.faces]
-    confidence, positions, cells = np.empty((k, n)), np.empty((k, n, 3)), np.empty((k, n), np.int32)
-    for i in range(k):
-        mapped, change = images(matrices[i : i + 1], a.vectors)
-        points = locate(sphere_points(mapped[0]))
-        vertex = points.largest_corner(b.surface.faces)
-        positions[i] = points.interpolate(corners)
-        cells[i] = b.table.cells[vertex]
-        confidence[i] = area_confidence(b.log_density[vertex] + change[0] - a.log_density)
-    blend = weights[:, None] * confidence + 1e-30
-    medoid = cells[_medoids(blend, cells, b.table.sample_distances), np.arange(n)]
-    near = b.table.sample_distances[cells, medoid[None]] <= BLEND_RADIUS
-    agreed = blend * near
-    mean = np.einsum("kn,kna->na", agreed, positions) / agreed.sum(axis=0)[:, None]
-    trust = (agreed * confidence).sum(axis=0) / blend.sum(axis=0)
+    mean, trust = np.empty((n, 3)), np.empty(n)
+    for first in range(0, n, BLOCK):
+        block = slice(first, min(first + BLOCK, n))
+        mapped, change = images(matrices, a.vectors[block])
+        points = on_sphere(sphere_points(mapped))
+        shape = change.shape  # (maps, vertices)
+        vertex = points.largest_corner(b.surface.faces).reshape(shape)
+        positions, cells = points.interpolate(corners).reshape(*shape, 3), b.table.cells[vertex]
+        confidence = area_confidence(b.log_density[vertex] + change - a.log_density[block])
+        blend = weights[:, None] * confidence + 1e-30  # where no map is any good, the mean of all is as good as any
+        medoid = cells[_medoids(blend, cells, b.table.sample_distances), np.arange(shape[1])]
+        agreed = blend * (b.table.sample_distances[cells, medoid[None]] <= BLEND_RADIUS)
+        mean[block] = np.einsum("kn,kna->na", agreed, positions) / agreed.sum(axis=0)[:, None]
+        trust[block] = (agreed * confidence).sum(axis=0) / blend.sum(axis=0)
     return ClosestPoints(b.surface.vertices, b.surface.faces)(mean), np.clip(trust, 0.0, 1.0)

@@ -23,7 +23,7 @@ from scipy.optimize import minimize
 from scipy.sparse.linalg import splu
 
 from acnn.errors import InputError
-from acnn.shapes.topology import fans, mesh_edges, vertex_components
+from acnn.shapes.topology import agree, fans, mesh_edges, vertex_components
 from acnn.surface.laplacian import hat_gradients, stiffness
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -133,25 +133,34 @@ def check_sphere(surface: Surface, name: str = "The shape") -> None:
             f"{name} is a point cloud, but blended intrinsic maps (bim) need a closed mesh: use the method "
             "'descriptors' or 'acnn' for clouds."
         )
-    n, m = len(surface.vertices), len(surface.faces)
-    other = "use the method 'pfm' for partial shapes, or 'descriptors' or 'acnn'."
     need = "but blended intrinsic maps (bim) need one closed mesh without holes or handles:"
-    edges = mesh_edges(surface.faces, n)
-    components = vertex_components(surface.faces, n)[0]
+    whole = "use the method 'descriptors' or 'acnn'."
+    n, m = len(surface.vertices), len(surface.faces)
     if n < FEWEST:
-        raise InputError(f"{name} has {n} vertices, {need} at least {FEWEST} are needed. Subdivide the mesh.")
+        raise InputError(
+            f"{name} has {n} vertices, but blended intrinsic maps (bim) need {FEWEST}: subdivide the mesh."
+        )
+    components = vertex_components(surface.faces, n)[0]
     if components > 1:
-        raise InputError(f"{name} consists of {components} separate components, {need} {other}")
-    if (edges.counts == 1).any():
-        count = int((edges.counts == 1).sum())
-        raise InputError(f"{name} has a boundary ({count} edges with a single face), {need} {other}")
+        raise InputError(f"{name} consists of {components} separate components, {need} {whole}")
+    edges = mesh_edges(surface.faces, n)
+    open_edges = int((edges.counts == 1).sum())
+    if open_edges:
+        raise InputError(
+            f"{name} has a boundary ({open_edges} edges with a single face), {need} use the method 'pfm' for partial "
+            "shapes, or fill the holes."
+        )
     first, second = edges.pairs()
     if (edges.counts > 2).any() or fans(surface.faces, first, second)[0] > n:
-        raise InputError(f"{name} is not a manifold (some faces share only an edge or a vertex), {need} {other}")
+        raise InputError(f"{name} is not a manifold (sheets meet at an edge or a vertex), {need} {whole}")
+    if not agree(surface.faces, first, second).all():
+        raise InputError(
+            f"{name} has faces that are not oriented alike, {need} orient them with 'acnn info SHAPE --repair OUT'."
+        )
     genus = (2 - (n - len(edges.counts) + m)) // 2
     if genus:
         handles = "1 handle" if genus == 1 else f"{genus} handles"
-        raise InputError(f"{name} has {handles} (genus {genus}), {need} use the method 'descriptors' or 'acnn'.")
+        raise InputError(f"{name} has {handles} (genus {genus}), {need} {whole}")
 
 
 def homogeneous(coordinates: NDArray[np.complex128]) -> NDArray[np.complex128]:

@@ -8,9 +8,10 @@ over farthest-point samples q; a feature is a maximum within a geodesic radius (
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
-from scipy.sparse import diags_array
+from scipy.sparse import csr_array, diags_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import splu
 
@@ -49,7 +50,6 @@ class FeatureTable:
     cells : (n,) array
         Number of the sample nearest to each vertex.
     average_distance : (n,) array
-    surface : Surface
     """
 
     features: IntArray
@@ -59,11 +59,6 @@ class FeatureTable:
     sample_areas: FloatArray
     cells: IntArray
     average_distance: FloatArray
-    surface: Surface
-
-    def smoothed(self, values: FloatArray) -> FloatArray:
-        """(n,) values after a little heat flow."""
-        return _smoothed(self.surface, values)
 
 
 def feature_table(surface: Surface, samples: int = SAMPLES) -> FeatureTable:
@@ -77,55 +72,61 @@ def feature_table(surface: Surface, samples: int = SAMPLES) -> FeatureTable:
         At most n are taken.
     """
     graph = distance_graph(surface)
-    length = float(np.sqrt(surface.vertex_areas.sum()))
-    areas = surface.vertex_areas / surface.vertex_areas.sum()
+    total = float(surface.vertex_areas.sum())
+    length = float(np.sqrt(total))
     n = len(surface.vertices)
     chosen = np.empty(min(samples, n), np.int64)
-    rows = np.empty((len(chosen), n))
-    nearest = np.full(n, np.inf)
+    rows = np.empty((len(chosen), n), np.float32)
+    nearest = np.full(n, np.inf, np.float32)
     cells = np.zeros(n, np.int32)
-    start = dijkstra(graph, directed=False, indices=int(np.argmax(np.linalg.norm(surface.vertices, axis=1))))
-    chosen[0] = int(np.argmax(start))
+    # From the point farthest from any other: the result does not depend on the order of vertices.
+    outermost = int(np.argmax(np.linalg.norm(surface.vertices, axis=1)))
+    following = int(np.argmax(dijkstra(graph, directed=False, indices=outermost)))
     for i in range(len(chosen)):
-        rows[i] = dijkstra(graph, directed=False, indices=chosen[i]) / length
+        chosen[i] = following
+        rows[i] = dijkstra(graph, directed=False, indices=following) / length
         cells[rows[i] < nearest] = i
         nearest = np.minimum(nearest, rows[i])
-        if i + 1 < len(chosen):
-            chosen[i + 1] = int(np.argmax(nearest))
-    sample_areas = np.bincount(cells, weights=areas, minlength=len(chosen))
-    average = _smoothed(surface, sample_areas @ rows)
-    features = _features(surface, graph, average, length)
+        following = int(np.argmax(nearest))
+    sample_areas = np.bincount(cells, weights=surface.vertex_areas / total, minlength=len(chosen))
+    average = smoothed(surface, sample_areas @ rows)
+    features = _features(surface.faces, graph, average, RADIUS * length)
     distances = dijkstra(graph, directed=False, indices=features)[:, features] / length
-    return FeatureTable(features, distances, chosen, rows[:, chosen], sample_areas, cells, average, surface)
+    sample_distances = rows[:, chosen].astype(float)
+    return FeatureTable(features, distances, chosen, sample_distances, sample_areas, cells, average)
 
 
-def _features(surface: Surface, graph, average: FloatArray, length: float) -> IntArray:  # type: ignore[no-untyped-def]
-    """(f,) maxima of the average distance, the largest first; minima and far points where these are too few."""
-    chosen = _maxima(surface.faces, graph, average, RADIUS * length)[:MOST]
-    if len(chosen) < FEWEST:
-        lows = _maxima(surface.faces, graph, -average, RADIUS * length)
-        chosen = np.concatenate([chosen, lows])[:FEWEST]
-    while len(chosen) < FEWEST:
-        gap = dijkstra(graph, directed=False, indices=chosen, min_only=True)
-        chosen = np.append(chosen, int(np.argmax(gap)))
-    return chosen
-
-
-def _maxima(faces: IntArray, graph, values: FloatArray, radius: float) -> IntArray:  # type: ignore[no-untyped-def]
-    """Vertices whose value is the largest within a geodesic radius, the largest first."""
-    highest = values.copy()
-    for i in range(3):
-        np.maximum.at(highest, faces[:, i], values[faces[:, (i + 1) % 3]])
-        np.maximum.at(highest, faces[:, i], values[faces[:, (i + 2) % 3]])
-    peaks = np.flatnonzero(values >= highest)
-    distances = dijkstra(graph, directed=False, indices=peaks, limit=radius)
-    winning = [values[p] >= values[np.isfinite(row)].max() for p, row in zip(peaks, distances, strict=True)]
-    peaks = peaks[np.array(winning, dtype=bool)]
-    return peaks[np.argsort(-values[peaks], kind="stable")]
-
-
-def _smoothed(surface: Surface, values: FloatArray) -> FloatArray:
-    """Solve (S + t W) f' = S f, one implicit step of heat flow."""
+def smoothed(surface: Surface, values: FloatArray) -> FloatArray:
+    """(n,) values after one implicit step of heat flow: the solution of (S + t W) f' = S f."""
     time = SMOOTHING**2 * surface.vertex_areas.sum()
     system = (diags_array(surface.vertex_areas) + time * stiffness(surface)).tocsc()
     return splu(system).solve(surface.vertex_areas * values)
+
+
+def _features(faces: IntArray, graph: csr_array, average: FloatArray, radius: float) -> IntArray:
+    """(f,) maxima of the average distance, the largest first; minima and far points where these are too few."""
+    features = _maxima(faces, graph, average, radius, MOST)
+    if len(features) < FEWEST:
+        features = np.concatenate([features, _maxima(faces, graph, -average, radius, FEWEST - len(features))])
+    while len(features) < FEWEST:
+        gap = dijkstra(graph, directed=False, indices=features, min_only=True)
+        features = np.append(features, int(np.argmax(gap)))
+    return features
+
+
+def _maxima(faces: IntArray, graph: csr_array, values: FloatArray, radius: float, most: int) -> IntArray:
+    """At most `most` vertices whose value is the largest within a geodesic radius, the largest first."""
+    highest = values.copy()
+    for i, j in permutations(range(3), 2):
+        np.maximum.at(highest, faces[:, i], values[faces[:, j]])
+    peaks = np.flatnonzero(values >= highest)
+    covered = np.zeros(len(values), dtype=bool)
+    maxima: list[int] = []
+    for peak in peaks[np.argsort(-values[peaks], kind="stable")]:
+        if len(maxima) == most or covered[peak]:
+            continue
+        around = np.isfinite(dijkstra(graph, directed=False, indices=peak, limit=radius))
+        if values[peak] >= values[around].max():
+            maxima.append(int(peak))
+        covered |= around  # whatever else peaks in there is lower than this one
+    return np.array(maxima, dtype=np.int64)
