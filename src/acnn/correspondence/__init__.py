@@ -1,5 +1,6 @@
 """Correspondence: soft maps, functional maps, ZoomOut, refinement, maps through a reference, transfer."""
 
+from acnn.correspondence.blended import BlendedMap, blended_map
 from acnn.correspondence.descriptor_matching import UnlearnedMatch, match_without_network
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
@@ -16,12 +17,14 @@ from acnn.correspondence.texture import carry_texture, colors_at
 from acnn.correspondence.transfer import carry_shape, landmarks_on_query, pull_back, push_forward
 
 __all__ = [
+    "BlendedMap",
     "PartialMap",
     "Refined",
     "SoftMap",
     "SpectralBasis",
     "UnlearnedMatch",
     "basis_of",
+    "blended_map",
     "carry_shape",
     "carry_texture",
     "colors_at",

@@ -6,12 +6,84 @@ A Moebius map z -> (a z + b) / (c z + d) is a 2 x 2 complex matrix of determinan
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import combinations, permutations
+from typing import Any, TypeAlias
+
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.types import FloatArray
+from acnn.types import FloatArray, IntArray
 
-ComplexArray = NDArray[np.complex128]
+ComplexArray: TypeAlias = NDArray[np.complex128]
+
+CANDIDATES = 10_000
+"""Moebius maps that are tried, at random where there are more pairs of triplets (the authors' number)."""
+
+LENGTH_RATIO = 0.6
+"""Distances between features may shrink or grow to this fraction. Shapes to be matched are nearly isometric, so that
+most of the wrong candidates are found in this way before any map is made; the authors try all of them."""
+
+LENGTH_SLACK = 0.1
+"""Changes of distance below this, over sqrt(area), are always allowed: a limb may have two features at its end."""
+
+
+@dataclass(frozen=True, eq=False)
+class MoebiusMaps:
+    """Moebius maps with the point pairs that they go through.
+
+    Attributes
+    ----------
+    a, b : (k, 3) array
+        Numbers of the points: point a[i, j] is sent to point b[i, j].
+    matrices : (k, 2, 2) complex array
+        Of determinant 1.
+    """
+
+    a: IntArray
+    b: IntArray
+    matrices: ComplexArray
+
+    def __getitem__(self, rows: Any) -> MoebiusMaps:
+        return MoebiusMaps(self.a[rows], self.b[rows], self.matrices[rows])
+
+    def __len__(self) -> int:
+        return len(self.a)
+
+
+def candidate_maps(
+    a: ComplexArray, b: ComplexArray, a_distances: FloatArray, b_distances: FloatArray, random: np.random.Generator
+) -> MoebiusMaps:
+    """Moebius maps through all pairs of triplets of points at similar distances, at most `CANDIDATES` of them.
+
+    Parameters
+    ----------
+    a, b : (f, 2) and (g, 2) complex array
+        Homogeneous coordinates of the points.
+    a_distances, b_distances : (f, f) and (g, g) array
+        Geodesic distances over sqrt(area).
+    random : Generator
+        Chooses where there are too many.
+    """
+    first = np.array(list(combinations(range(len(a)), 3)), dtype=int).reshape(-1, 3)
+    second = np.array(list(permutations(range(len(b)), 3)), dtype=int).reshape(-1, 3)
+    plausible = np.ones((len(first), len(second)), dtype=bool)
+    for i, j in ((0, 1), (1, 2), (0, 2)):
+        here, there = a_distances[first[:, i], first[:, j]], b_distances[second[:, i], second[:, j]]
+        plausible &= ~in_conflict(here[:, None], there[None])
+    chosen = np.argwhere(plausible)
+    if len(chosen) > CANDIDATES:
+        chosen = chosen[np.sort(random.choice(len(chosen), CANDIDATES, replace=False))]
+    source, target = first[chosen[:, 0]], second[chosen[:, 1]]
+    matrices = moebius_through(a[source], b[target])
+    usable = np.isfinite(matrices).all(axis=(1, 2))
+    return MoebiusMaps(source[usable], target[usable], matrices[usable])
+
+
+def in_conflict(a_distances: FloatArray, b_distances: FloatArray) -> NDArray[np.bool_]:
+    """Where distances on the two shapes, over sqrt(area), differ too much for one map."""
+    short, long = np.minimum(a_distances, b_distances), np.maximum(a_distances, b_distances)
+    return (short < LENGTH_RATIO * long) & (long - short > LENGTH_SLACK)
 
 
 def moebius_through(source: ComplexArray, target: ComplexArray) -> ComplexArray:
