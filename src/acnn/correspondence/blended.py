@@ -185,8 +185,7 @@ def blended_map(a: Surface, b: Surface, seed: int = 0, progress: Progress | None
 
 def _side(surface: Surface) -> _Side:
     table = feature_table(surface)
-    centre = int(np.argmin(table.average_distance[surface.faces].sum(axis=1)))
-    sphere = flatten(surface, centre)
+    sphere = flatten(surface, int(np.argmin(table.average_distance)))
     return _Side(surface, sphere, table, smoothed(surface, sphere.log_density))
 
 

@@ -28,9 +28,9 @@ from acnn.surface.laplacian import hat_gradients, stiffness
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
-SMALLEST_WEIGHT = 1e-2
-"""Cotangent weights of edges below this are raised to it: positive weights alone rule out folded triangles. Few edges
-of a reasonable mesh are concerned."""
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-2, 1e4
+"""Cotangent weights of edges are kept between these: positive weights alone rule out folded triangles, and slivers must
+not outweigh everything else. Few edges of a reasonable mesh are concerned."""
 
 SMALLEST_AREA = 1e-30
 """Area on the sphere below which double precision leaves nothing of a triangle: tips of long, thin limbs."""
@@ -93,8 +93,8 @@ def flatten(surface: Surface, puncture: int | None = None, name: str = "The shap
     surface : Surface
         Closed, connected mesh of genus 0.
     puncture : int or None
-        Face sent to infinity at first; None takes the face nearest to the centroid in space. Angles suffer a little
-        around it, so it should lie where the surface is wide and nothing is to be matched by it.
+        Vertex of whose faces the largest is sent to infinity at first; None takes the vertex nearest to the centroid
+        in space. It should lie where the surface is wide, so that limbs do not come to lie at infinity.
     name : str
         How messages call the shape.
 
@@ -109,10 +109,11 @@ def flatten(surface: Surface, puncture: int | None = None, name: str = "The shap
     """
     check_sphere(surface, name)
     if puncture is None:
-        centres = surface.vertices[surface.faces].mean(axis=1)
-        puncture = int(np.argmin(np.linalg.norm(centres, axis=1)))
+        puncture = int(np.argmin(np.linalg.norm(surface.vertices, axis=1)))
+    around = (surface.faces == puncture).any(axis=1)
+    face = int(np.argmax(np.where(around, surface.face_areas, -1.0)))
     weights = _positive_weights(surface)
-    z = _planar_coordinates(surface, weights, puncture)
+    z = _planar_coordinates(surface, weights, face)
     areas = surface.face_areas / surface.face_areas.sum()
     vertex_areas = surface.vertex_areas / surface.vertex_areas.sum()
     z = _centred(z, vertex_areas)
@@ -180,20 +181,21 @@ def sphere_points(vectors: NDArray[np.complex128]) -> FloatArray:
 
 def _positive_weights(surface: Surface) -> sp.csr_array:
     """(n, n) stiffness matrix, all off-diagonal entries of which are negative."""
-    matrix = stiffness(surface)
-    off = (matrix - sp.diags_array(matrix.diagonal())).tocsr()
-    off.data = np.where(off.data == 0.0, 0.0, np.minimum(off.data, -SMALLEST_WEIGHT))
-    off.eliminate_zeros()
+    matrix = stiffness(surface).tocoo()
+    row, column = matrix.coords
+    between = row != column
+    values = np.clip(matrix.data[between], -LARGEST_WEIGHT, -SMALLEST_WEIGHT)
+    off = sp.coo_array((values, (row[between], column[between])), shape=matrix.shape).tocsr()
     return (off - sp.diags_array(off.sum(axis=1))).tocsr()
 
 
-def _planar_coordinates(surface: Surface, weights: sp.csr_array, puncture: int) -> NDArray[np.complex128]:
+def _planar_coordinates(surface: Surface, weights: sp.csr_array, face: int) -> NDArray[np.complex128]:
     """(n,) complex coordinates of the conformal map with a puncture at one face."""
-    corners = surface.faces[puncture]
-    gradients = hat_gradients(surface)[puncture]  # (3, 3)
+    corners = surface.faces[face]
+    gradients = hat_gradients(surface)[face]  # (3, 3)
     u = surface.vertices[corners[1]] - surface.vertices[corners[0]]
     u = u / np.linalg.norm(u)
-    v = np.cross(surface.face_normals[puncture], u)
+    v = np.cross(surface.face_normals[face], u)
     dipole = np.zeros(len(surface.vertices), complex)
     dipole[corners] = gradients @ u - 1j * (gradients @ v)
     z = np.zeros(len(dipole), complex)
@@ -221,11 +223,10 @@ def _centred(z: NDArray[np.complex128], areas: FloatArray) -> NDArray[np.complex
     distance = np.abs(z - middle)
     order = np.argsort(distance)
     size = distance[order[np.searchsorted(np.cumsum(areas[order]), 0.5)]]
-    z, scale = (z - middle) / size, 1.0
+    z = (z - middle) / size
     for _ in range(5):
         result = minimize(energy, np.zeros(3), jac=True, method="BFGS", options={"gtol": 1e-10})
-        scale = np.exp(result.x[0])
-        z = scale * (z - complex(result.x[1], result.x[2]))
+        z = np.exp(result.x[0]) * (z - complex(result.x[1], result.x[2]))
         if np.linalg.norm(result.x) < 1e-6:
             break
     return z
