@@ -88,7 +88,7 @@ def feature_table(surface: Surface, samples: int = SAMPLES) -> FeatureTable:
         cells[rows[i] < nearest] = i
         nearest = np.minimum(nearest, rows[i])
         following = int(np.argmax(nearest))
-    sample_areas = np.bincount(cells, weights=surface.vertex_areas / total, minlength=len(chosen))
+    sample_areas = np.bincount(cells, weights=surface.vertex_areas / total, minlength=len(chosen)).astype(float)
     average = smoothed(surface, sample_areas @ rows)
     features = _features(surface.faces, graph, average, RADIUS * length)
     distances = dijkstra(graph, directed=False, indices=features)[:, features] / length
