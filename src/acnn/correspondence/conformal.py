@@ -32,6 +32,9 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-2, 1e4
 """Cotangent weights of edges are kept between these: positive weights alone rule out folded triangles, and slivers must
 not outweigh everything else. Few edges of a reasonable mesh are concerned."""
 
+RELAXATIONS, OVERLAP = 2, 2.0
+"""How often both sides of the sphere are solved again, and up to which |z| each of them reaches."""
+
 SMALLEST_AREA = 1e-30
 """Area on the sphere below which double precision leaves nothing of a triangle: tips of long, thin limbs."""
 
@@ -117,7 +120,7 @@ def flatten(surface: Surface, puncture: int | None = None, name: str = "The shap
     areas = surface.face_areas / surface.face_areas.sum()
     vertex_areas = surface.vertex_areas / surface.vertex_areas.sum()
     z = _centred(z, vertex_areas)
-    z = _centred(_relaxed_around(z, weights), vertex_areas)
+    z = _centred(_relaxed(z, weights), vertex_areas)
     return ConformalSphere(z, surface.faces, areas)
 
 
@@ -232,13 +235,18 @@ def _centred(z: NDArray[np.complex128], areas: FloatArray) -> NDArray[np.complex
     return z
 
 
-def _relaxed_around(z: NDArray[np.complex128], weights: sp.csr_array) -> NDArray[np.complex128]:
-    """Solve again around the puncture, seen from the other pole, where one triangle no longer decides everything."""
-    far = np.abs(z) > 1.0
-    inside, outside = np.flatnonzero(far), np.flatnonzero(~far & (z != 0))
-    known = -(weights[inside][:, outside] @ (1.0 / z[outside]))
-    z = z.copy()
-    z[inside] = 1.0 / _solve(weights[inside][:, inside], known)
+def _relaxed(z: NDArray[np.complex128], weights: sp.csr_array) -> NDArray[np.complex128]:
+    """Solve again on either side of the sphere, each in the chart where it is finite, the rest held.
+
+    The two sides overlap (Schwarz's alternating method), so that in the end neither the puncture nor the one triangle
+    around it decides anything.
+    """
+    for _ in range(RELAXATIONS):
+        for _ in range(2):
+            z = 1.0 / np.where(np.abs(z) < 1e-12, 1e-12, z)  # far becomes near; no vertex may lie at infinity
+            near = np.abs(z) < OVERLAP
+            inside, outside = np.flatnonzero(near), np.flatnonzero(~near)
+            z[inside] = _solve(weights[inside][:, inside], -(weights[inside][:, outside] @ z[outside]))
     return z
 
 
