@@ -73,7 +73,7 @@ def distance_distortion(blend: FloatArray, cells: IntArray, left: FeatureTable, 
     """Mean change of the distances between samples, each at the image that most maps of a group agree on.
 
     The authors choose the group of the largest confidence instead. Areas are kept by a half turn of a body as well as
-    by the right map; distances tell the two apart more often.
+    by the right map; distances tell the two apart a little more often (of ten pairs of FAUST, 7 times against 6).
 
     Parameters
     ----------
