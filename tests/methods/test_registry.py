@@ -44,7 +44,7 @@ def test_unknown_and_contradictory_methods_are_refused(tmp_path, capsys):
         trained_method("abc")
     with pytest.raises(InputError, match=r"'pfm' to train.*acnn match"):
         trained_method("pfm")
-    with pytest.raises(InputError, match="descriptors, pfm"):
+    with pytest.raises(InputError, match="descriptors, pfm, bim"):
         pair_method("abc")
     with pytest.raises(InputError, match="is one of the method 'acnn', not of 'scnn'"):
         config_of_method("scnn", "quick")

@@ -1,5 +1,6 @@
 """Correspondence: soft maps, functional maps, ZoomOut, refinement, maps through a reference, transfer."""
 
+from acnn.correspondence.blended import BlendedMap, blended_map
 from acnn.correspondence.descriptor_matching import DescriptorMatch, match_by_descriptors
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
@@ -16,6 +17,7 @@ from acnn.correspondence.texture import colors_at, transfer_texture
 from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward, transfer_shape
 
 __all__ = [
+    "BlendedMap",
     "DescriptorMatch",
     "PartialMap",
     "Refined",
@@ -23,6 +25,7 @@ __all__ = [
     "SpectralBasis",
     "barycentric_map",
     "basis_of",
+    "blended_map",
     "colors_at",
     "guided_zoomout",
     "invert_through_reference",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from acnn.errors import InputError
 from acnn.methods.acnn import ACNN
 from acnn.methods.add import ADD
+from acnn.methods.bim import BIM
 from acnn.methods.descriptors import DESCRIPTORS
 from acnn.methods.gcnn import GCNN
 from acnn.methods.lscnn import LSCNN
@@ -15,7 +16,7 @@ from acnn.methods.rf import RF
 from acnn.methods.scnn import SCNN
 
 METHODS: dict[str, Method] = {method.name: method for method in (OSD, ADD, RF, GCNN, SCNN, LSCNN, ACNN)}
-PAIR_METHODS: dict[str, PairMethod] = {method.name: method for method in (DESCRIPTORS, PFM)}
+PAIR_METHODS: dict[str, PairMethod] = {method.name: method for method in (DESCRIPTORS, PFM, BIM)}
 
 AUTO = "auto"
 """The pretrained model where it fits, else descriptors."""

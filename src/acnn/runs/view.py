@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
-from acnn.patches.settings import GeodesicPatchSettings, PatchSettings
+from acnn.patches.settings import PatchSettings
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh
@@ -82,9 +82,8 @@ def _of_files(
     names = _distinct([path.name for path in files])
     title = ", ".join(names)
     if model is None:
-        settings = PatchSettings()
         plain = [
-            ViewShape(name, shape, surface_of(shape), {}, {}, None, settings, None, cache)
+            ViewShape(name, shape, surface_of(shape), {}, {}, None, PatchSettings(), None, cache)
             for name, shape in zip(names, loaded, strict=True)
         ]
         return ViewData(title, tuple(plain))
@@ -92,7 +91,7 @@ def _of_files(
     from acnn.runs.match import match, match_shape
 
     run = open_run(run_folder(model))
-    settings: PatchSettings | GeodesicPatchSettings = run.config.patches
+    settings = run.config.patches
     if len(loaded) == 1:
         alone = match_shape(loaded[0], run, refinement=refinement, cache=cache, progress=progress)
         maps = {NETWORK: alone.soft_map.query_to_reference}

@@ -14,7 +14,7 @@ from acnn.methods.run import Run
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import GeodesicPatchSettings, PatchSettings
 from acnn.shapes.mesh import Shape
-from acnn.surface.curvature import principal_frames
+from acnn.surface.curvature import SMOOTHING, principal_frames
 from acnn.surface.surface import Surface
 from acnn.training.prepared import make_patches
 from acnn.types import FloatArray, IntArray
@@ -77,7 +77,7 @@ class ViewShape:
     @cached_property
     def directions(self) -> FloatArray:
         """(faces, 2, 3) principal directions, that of the larger signed curvature first."""
-        return principal_frames(self.surface, self.settings.smoothing)
+        return principal_frames(self.surface, getattr(self.settings, "smoothing", SMOOTHING))
 
 
 @dataclass(frozen=True, eq=False)
