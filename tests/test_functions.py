@@ -240,7 +240,7 @@ V, F = np.eye(3), np.array([[0, 1, 2]])
         (lambda: acnn.cotangent_laplacian(V.T[:2].T, F), r"shape \(3, 2\), but \(n, 3\)"),
         (lambda: acnn.cotangent_laplacian(V * np.nan, F), "vertex 0 is .* not finite"),
         (lambda: acnn.cotangent_laplacian(V, F + 1), "face 0 uses vertex 3, but there are 3"),
-        (lambda: acnn.cotangent_laplacian(V, F * 1.0), "whole numbers"),
+        (lambda: acnn.cotangent_laplacian(V, F * 1.0), "integers"),
         (lambda: acnn.cotangent_laplacian([[0, 0, 0], [1, 0]], F), "same length"),
         (lambda: acnn.cotangent_laplacian(np.vstack([V, V[:1]]), F), "Vertex 3 .* no triangle"),
         (lambda: acnn.cotangent_laplacian(V, None), "at least 4"),

@@ -198,8 +198,8 @@ def test_what_is_no_json_object_is_refused(tmp_path: Path, content: str) -> None
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"a_to_b": np.zeros(42)}, "numbers of vertices"),
-        ({"a_to_b": np.array(["x"] * 42)}, "numbers of vertices"),
+        ({"a_to_b": np.zeros(42)}, "vertex indices"),
+        ({"a_to_b": np.array(["x"] * 42)}, "vertex indices"),
         ({"a_to_b": np.zeros((42, 1), int)}, "shape"),
         ({"a_to_b": np.full(42, 2**63, np.uint64)}, "names vertex 9223372036854775808"),
         ({"a_to_b_weights": np.array(["x"] * 126).reshape(42, 3)}, "do not fit"),

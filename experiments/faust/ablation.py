@@ -53,25 +53,25 @@ class Row:
 ROWS: dict[str, Row] = {
     "base": Row("", {}),
     # convolution
-    "angular_max": Row("the maximum over rotations of the filters, as in the released program", {"angular_max": True}),
+    "angular_max": Row("maximum over rotations of the filters, as in the released code", {"angular_max": True}),
     "alpha_1": Row("isotropic kernels", {"alpha": 1.0}),
     "alpha_10": Row("less anisotropic kernels, 10 instead of 100", {"alpha": 10.0}),
     "angles_4": Row("4 angles instead of 8", {"angles": 4}),
     "angles_16": Row("16 angles instead of 8", {"angles": 16}),
     "scales_narrow": Row("scales 3, 6, 12, 24 instead of 4, 16, 64", {"scales": (3.0, 6.0, 12.0, 24.0)}),
     "scales_wide": Row("scale 256 as well", {"scales": (4.0, 16.0, 64.0, 256.0)}),
-    "top_7": Row("rows cut to 7 entries, as in the released program", {"entries": 7}),
+    "top_7": Row("rows truncated to 7 entries, as in the released code", {"entries": 7}),
     # input
     "shot_radius_7": Row("SHOT of radius 7 instead of 4, 8 and 16", {"shot_radii": (7.0,)}),
     "shot_radius_12": Row("SHOT of radius 12 instead of 4, 8 and 16", {"shot_radii": (12.0,)}),
-    "shot_by_area": Row("SHOT weighs by area instead of counting vertices", {"area_weighted": True}),
+    "shot_by_area": Row("SHOT weighted by area instead of counting vertices", {"area_weighted": True}),
     "shot_published_frame": Row("SHOT's frame as published instead of upright", {"upright": False}),
     "wks": Row("wave kernel signatures instead of SHOT", {"kinds": ("wks",)}),
-    "with_rings": Row("what the triangulation says, beside SHOT", {"kinds": ("shot", "valences")}),
+    "with_rings": Row("valence descriptor in addition to SHOT", {"kinds": ("shot", "valences")}),
     "only_rings": Row("what the triangulation says, without SHOT", {"kinds": ("valences",)}),
     # network
     "no_residual": Row(
-        "convolutions one after the other instead of residual sums",
+        "plain instead of residual convolutions",
         {"architecture": "FC96+IC64+BN+IC64+BN+IC64+BN+FC512+DO(0.4)+Softmax"},
     ),
     "one_layer": Row("one convolution instead of three", {"architecture": "FC96+RES(IC64)+FC512+DO(0.4)+Softmax"}),
@@ -89,7 +89,7 @@ ROWS: dict[str, Row] = {
     "constant_rate": Row(
         "a constant rate of 0.001 instead of one cycle", {"schedule": "constant", "learning_rate": 1e-3}
     ),
-    "label_smoothing": Row("a tenth of the target spread over all vertices", {"label_smoothing": 0.1}),
+    "label_smoothing": Row("a tenth of the target distributed over all vertices", {"label_smoothing": 0.1}),
     "all_vertices": Row("the loss on all vertices instead of 1,000", {"loss_vertices": 0}),
     # what is learned from
     "interpolated": Row("as many interpolated bodies as well", {"interpolated": 1}),

@@ -58,7 +58,7 @@ def experiment(
     workers: Annotated[int, typer.Option(help="Classes at a time, each on one core.")] = 2,
 ) -> None:
     """Learn from some parts of every class and match others to the whole shapes."""
-    from acnn.datasets.shrec16 import open_shrec16, shrec16_classes, shrec16_place
+    from acnn.datasets.shrec16 import locate_shrec16, open_shrec16, shrec16_classes
     from acnn.errors import InputError
     from acnn.evaluation.curves import report_curves, write_curves
     from acnn.evaluation.published import PUBLISHED
@@ -67,7 +67,7 @@ def experiment(
     from acnn.training.parallel import run_in_processes
 
     began = time.perf_counter()
-    place = shrec16_place(data)
+    place = locate_shrec16(data)
     if place is None or kind not in ("cuts", "holes"):
         raise InputError(f"{data}, {kind}: give the folder with null/, cuts/ and holes/, and one of cuts and holes.")
     root = place[0]

@@ -3,7 +3,8 @@
     python experiments/table/run.py --data DIR --train 000-059 --test 060-079 --out DIR [--methods A,B]
 
 Each finished row is kept as JSON (numbers only) in `results/` beside this file, or in --results, and is not computed
-again; --out holds the runs. Prints the table, and writes `table.md`, `table.json` and `curves.png` into --out. Rows marked 'as
+again; --out holds the runs. Prints the table, and writes `table.md`, `table.json` and `curves.png` into --out. Rows
+marked 'as
 published' have the settings of the papers; all others share input (SHOT of radius 12), schedule and budget.
 """
 

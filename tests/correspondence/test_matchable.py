@@ -42,7 +42,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing may be computed on a surface."""
     for module in ("runs.match", "correspondence.matchable", "training.prepared"):
         monkeypatch.setattr(f"acnn.{module}.surface_of", None, raising=False)
-    monkeypatch.setattr("acnn.runs.match.make_patches", None)
+    monkeypatch.setattr("acnn.methods.run.prepare_shape", None)
     monkeypatch.setattr("acnn.training.prepared.build_patches", None)
 
 

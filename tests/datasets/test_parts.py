@@ -203,7 +203,7 @@ def test_kinds_and_shapes_share_a_folder_but_parts_are_not_mixed(tmp_path: Path)
     before = (out / "cuts" / "cuts_one_shape_1.off").read_bytes()
     make_parts(tmp_path / "one.ply", out, count=2)
     assert (out / "cuts" / "cuts_one_shape_1.off").read_bytes() == before
-    with pytest.raises(InputError, match="holds other cuts of 'one'"):
+    with pytest.raises(InputError, match="already contains other cuts of 'one'"):
         make_parts(tmp_path / "one.ply", out, count=2, seed=1)
     save(builtin_human(0, 0), tmp_path / "one.ply")
     with pytest.raises(InputError, match=r"one\.off: another shape of that name"):

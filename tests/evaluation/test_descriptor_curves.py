@@ -115,7 +115,7 @@ def test_bad_input_is_named(sample):
         evaluate_descriptors(query, target[:, :2], truth)
     with pytest.raises(InputError, match="must be finite"):
         evaluate_descriptors(query * np.nan, target, truth)
-    with pytest.raises(InputError, match="truth sends vertex 0 to 90"):
+    with pytest.raises(InputError, match="truth maps vertex 0 to 90"):
         evaluate_descriptors(query, target, np.full(60, 90))
     with pytest.raises(InputError, match="No true match"):
         evaluate_descriptors(query, target, np.full(60, -1))

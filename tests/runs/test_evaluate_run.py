@@ -102,7 +102,7 @@ def test_test_shapes_that_were_trained_on_are_known_by_content(tmp_path):
     assert report["seen_in_training"] == ["shuffled", "loaded"]
     assert report["seen_in_validation"] == ["chosen"]
     assert "warning: the network was trained on 2 of these 4 shapes (shuffled, loaded)" in report_text(report)
-    assert "warning: the network was chosen by 1 of these 4 shapes (chosen)" in report_text(report)
+    assert "warning: the network was validated on 1 of these 4 shapes (chosen)" in report_text(report)
     report, _ = evaluate_run(run, tests, test_list="a")
     assert report["seen_in_training"] == report["seen_in_validation"] == []
     assert "warning" not in report_text(report)

@@ -249,7 +249,7 @@ def test_time_and_memory_grow_with_the_square_and_are_told_where_they_are_large(
     large = match_cost([100_000, 2500])
     assert large.seconds == pytest.approx(100 * match_cost([10_000]).seconds, rel=0.1)
     assert "roughly 67 minutes" in large.text()
-    assert "48 GB of memory, of which there are 16" in large.text(memory=16.0)
+    assert "48 GB of memory (available: 16 GB)" in large.text(memory=16.0)
     assert "memory" not in large.text(memory=256.0)
     assert "Simplify" not in match_cost([15_000, 2500]).text()
 

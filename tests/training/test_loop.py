@@ -87,7 +87,7 @@ def test_training_learns(some, tmp_path):
 def test_the_best_by_validation_is_kept(some, tmp_path, monkeypatch):
     scores, validated, steps = iter([0.2, 0.6, 0.4]), [], []
 
-    def score(model, shapes):
+    def score(task, model, shapes):
         validated.append(weights(model))
         assert shapes == some[3:]
         return next(scores)

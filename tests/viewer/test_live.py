@@ -88,7 +88,7 @@ def test_the_pick_is_found_on_every_shape_and_its_probability_spreads(viewer):
     assert spread.sum() == pytest.approx(0.95)
     onward = viewer.spread(panel(viewer, "shape_1"))
     np.testing.assert_allclose(onward, spread[second.maps["refined"]], atol=1e-6)
-    assert "vertex 5 of **shape\\_0**" in viewer.controls.told.content
+    assert "vertex 5 of **shape\\_0**" in viewer.controls.description.content
     viewer.pick("reference", 9)
     np.testing.assert_allclose(
         viewer.spread(panel(viewer, "shape_0")),
@@ -186,8 +186,8 @@ def test_two_files_are_shown_with_the_map_that_match_finds(kind, tmp_path, monke
         for vertex in (0, 17, 80):
             running.pick("a.ply", vertex)
             assert running.vertex_of(there) == found.a_to_b[vertex]
-            assert f"b.ply: vertex {found.a_to_b[vertex]}" in running.controls.told.content
-            assert f"confidence {found.confidence[vertex]:.1%}" in running.controls.told.content
+            assert f"b.ply: vertex {found.a_to_b[vertex]}" in running.controls.description.content
+            assert f"confidence {found.confidence[vertex]:.1%}" in running.controls.description.content
         for quantity in running.quantities:
             running.show(quantity)
     finally:

@@ -19,7 +19,7 @@ from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
 from acnn.methods.descriptors import DESCRIPTORS
 from acnn.methods.method import PairMethod
-from acnn.methods.registry import AUTO, METHODS, PAIR_METHODS, pair_method
+from acnn.methods.registry import AUTO, METHODS, pair_method
 from acnn.methods.run import Run, open_run, shipped_models
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.shapes.mesh import BarycentricPoints, Shape
@@ -235,7 +235,8 @@ def match(
         Where one of them cannot be matched (`check_matchable`).
     """
     refining = known_method(refinement)
-    run = model_of_method(model, method)
+    chosen = resolve_method(model, method)
+    run = chosen if isinstance(chosen, Run) else None
     spectral = run is None or run.shipped  # another network may have been trained on shapes like these
     remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
     learned = run.unit if run is not None else None
@@ -248,9 +249,9 @@ def match(
         unit, why = _unit_of_part(a, there)
     here = surface_of(a, unit)
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}, "remarks": remarks}
-    if run is None:
-        pair = PAIR_METHODS.get(method, DESCRIPTORS)
-        alone = _by_pair_method(pair, here, there, refining, f"the method {pair.name} was asked for", facts, progress)
+    if isinstance(chosen, PairMethod):
+        why = f"the method {chosen.name} was asked for"
+        alone = _by_pair_method(chosen, here, there, refining, why, facts, progress)
         return _judged(alone, ["Where both are human bodies, try the pretrained model (--model humans)."])
     training = "Train a network on shapes like these (acnn train)."
     found = _through(a, b, run, refining, (here.unit, there.unit), cache, progress, facts)
@@ -359,8 +360,8 @@ def _by_pair_method(
     return _Found(a, b, found.a_to_b, None, facts)
 
 
-def model_of_method(model: Run | str | os.PathLike[str] | None, method: str) -> Run | None:
-    """The run that a method matches with.
+def resolve_method(model: Run | str | os.PathLike[str] | None, method: str) -> Run | PairMethod:
+    """What a method matches with: a run, or the method itself where it matches two shapes as they are.
 
     Parameters
     ----------
@@ -368,11 +369,6 @@ def model_of_method(model: Run | str | os.PathLike[str] | None, method: str) -> 
         As for `match`; "none" is the older form of the method `descriptors`.
     method : str
         As for `match`.
-
-    Returns
-    -------
-    Run or None
-        None where the method matches two shapes as they are.
 
     Raises
     ------
@@ -382,10 +378,10 @@ def model_of_method(model: Run | str | os.PathLike[str] | None, method: str) -> 
     if model == "none":
         model, method = None, "descriptors" if method == AUTO else method
     if method != AUTO and method not in METHODS:
+        pair = pair_method(method)
         if model is not None:
-            raise InputError(f"The method '{pair_method(method).name}' takes no model: leave out --model.")
-        pair_method(method)
-        return None
+            raise InputError(f"The method '{pair.name}' takes no model: leave out --model.")
+        return pair
     if model is None and method != AUTO:
         raise InputError(
             f"The method '{method}' needs a trained model: give the folder of a run with --model, or the name of a "

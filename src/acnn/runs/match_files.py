@@ -23,7 +23,7 @@ from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
 from acnn.runs.cost import machine_memory_mb, match_cost
-from acnn.runs.match import match, match_shape, model_of_method
+from acnn.runs.match import match, match_shape, resolve_method
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
 from acnn.shapes.save import save
@@ -96,11 +96,12 @@ def match_files(
     shape = load(a)
     target = load(b) if b is not None else None
     arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
-    run = model_of_method(model, method)
+    chosen = resolve_method(model, method)
+    run = chosen if isinstance(chosen, Run) else None
     if run is not None and reestimate:
         run = run.reestimated()
     if target is None and run is None:
-        raise InputError(f"The method '{method}' has no reference: give a second shape to match to.")
+        raise InputError("Without a model there is no reference: give a second shape to match to.")
     if barycentric and target is not None and not isinstance(target, Mesh):
         raise InputError(f"{b}: a point cloud has no triangles for points to lie in. Leave out --barycentric.")
     goal: Shape = target if target is not None else run.reference  # type: ignore[union-attr]
@@ -125,7 +126,7 @@ def match_files(
         judgement = alone.judgement
         facts["judgement"] = judgement.as_dict()
     else:
-        pair = match(shape, target, model=run, method=method if run is None else AUTO, **arguments)
+        pair = match(shape, target, model=run, method=AUTO if run is not None else chosen.name, **arguments)
         here, there, matched, confidence, facts = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.facts
         judgement = pair.judgement
         arrays = {name: matched, "confidence": confidence}
