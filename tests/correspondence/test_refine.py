@@ -251,10 +251,10 @@ def test_meshes_are_refined_like_their_surfaces() -> None:
     large = Mesh(100 * mesh.vertices, mesh.faces)
     guess = np.where(np.arange(642) % 7, np.arange(642), 3)
     expected = refine(guess, surface_of(large), surface_of(mesh), eigenfunctions=30)
-    assert expected.report["used"] == "zoomout"
+    assert expected.report.used == "zoomout"
     for method in ("zoomout", "auto"):  # the size of a full shape does not count
         found = refine(guess, large, mesh, method, eigenfunctions=30)
-        assert found.report["used"] == "zoomout"
+        assert found.report.used == "zoomout"
         np.testing.assert_array_equal(found.query_to_reference, expected.query_to_reference)
     cloud = PointCloud(mesh.vertices, surface_of(mesh).normals)
     assert refine(guess, cloud, mesh, eigenfunctions=30).query_to_reference.shape == (642,)

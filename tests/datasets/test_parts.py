@@ -206,7 +206,7 @@ def test_kinds_and_shapes_share_a_folder_but_parts_are_not_mixed(tmp_path: Path)
     with pytest.raises(InputError, match="already contains other cuts of 'one'"):
         make_parts(tmp_path / "one.ply", out, count=2, seed=1)
     save(builtin_human(0, 0), tmp_path / "one.ply")
-    with pytest.raises(InputError, match=r"one\.off: another shape of that name"):
+    with pytest.raises(InputError, match=r"one\.off: contains another shape"):
         make_parts(tmp_path / "one.ply", out, kind="holes")
     with pytest.raises(InputError, match=r"name one kind and class.*cuts/one, holes/one"):
         open_dataset(out)

@@ -88,10 +88,10 @@ def fit_descriptor(
     began = time.perf_counter()
     settings, shapes = config.learned, data.shapes
     basis = SplineBasis.covering(
-        [np.asarray(shape.spectra().eigenvalues) for shape in shapes], settings.splines, settings.shift
+        [np.asarray(shape.spectra().eigenvalues) for shape in shapes], settings.spline_count, settings.shift
     )
     rng = np.random.default_rng(config.train.seed)
-    statistics = PairStatistics(settings.angles * settings.splines)
+    statistics = PairStatistics(settings.directions * settings.spline_count)
     for step, first in enumerate(shapes):
         here = vectors_of(first, basis, settings)
         for _ in range(settings.partners):
@@ -129,6 +129,6 @@ def load_descriptor(path: Path) -> tuple[LearnedDescriptor, dict[str, Any]]:
         projection = arrays["projection"]
     except (KeyError, TypeError) as error:
         raise InputError(f"{path}: its metadata are damaged ({error!r}). Train it again.") from error
-    if projection.ndim != 2 or projection.shape[1] != config.learned.angles * basis.count:
+    if projection.ndim != 2 or projection.shape[1] != config.learned.directions * basis.count:
         raise InputError(f"{path}: the projection has shape {projection.shape}, which does not fit its settings.")
     return LearnedDescriptor(projection, basis, config.learned), metadata

@@ -236,10 +236,10 @@ def match(
     """
     refining = known_method(refinement)
     chosen = resolve_method(model, method)
-    run = chosen if isinstance(chosen, Run) else None
-    spectral = run is None or run.shipped  # another network may have been trained on shapes like these
+    trained = chosen if isinstance(chosen, Run) else None
+    spectral = trained is None or trained.shipped  # another network may have been trained on shapes like these
     remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
-    learned = run.unit if run is not None else None
+    learned = trained.unit if trained is not None else None
     there = surface_of(b, learned)
     if unit is not None:
         why = "given"
@@ -253,6 +253,7 @@ def match(
         why = f"the method {chosen.name} was asked for"
         alone = _by_pair_method(chosen, here, there, refining, why, facts, progress)
         return _judged(alone, ["Where both are human bodies, try the pretrained model (--model humans)."])
+    run = chosen
     training = "Train a network on shapes like these (acnn train)."
     found = _through(a, b, run, refining, (here.unit, there.unit), cache, progress, facts)
     sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]

@@ -132,13 +132,13 @@ class LearnedSettings:
 
     Attributes
     ----------
-    alpha : float
-        Anisotropy of the Laplacians; 1 is isotropic.
-    angles : int
+    anisotropy : float
+        Of the Laplacians (alpha); 1 is isotropic.
+    directions : int
         Number of Laplacians.
-    eigenpairs : int
+    pairs : int
         Number of eigenpairs of each.
-    splines : int
+    spline_count : int
         Number of B-splines over the eigenvalues.
     shift : float
         By which the splines begin before 0, in spacings.
@@ -152,10 +152,10 @@ class LearnedSettings:
         Number of other shapes that each training shape is paired with.
     """
 
-    alpha: float = 1.0
-    angles: int = 1
-    eigenpairs: int = 300
-    splines: int = 150
+    anisotropy: float = 1.0
+    directions: int = 1
+    pairs: int = 300
+    spline_count: int = 150
     shift: float = 2.0
     normalisation: Literal["none", "unit", "log"] = "log"
     dimension: int = 16
@@ -165,7 +165,7 @@ class LearnedSettings:
     @property
     def spectra(self) -> SpectraSettings:
         """Settings of the eigenproblems."""
-        return SpectraSettings(alpha=self.alpha, angles=self.angles, count=self.eigenpairs)
+        return SpectraSettings(alpha=self.anisotropy, angles=self.directions, count=self.pairs)
 
 
 @dataclass(frozen=True)
