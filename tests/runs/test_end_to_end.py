@@ -196,7 +196,7 @@ def test_clear_errors(tmp_path, capsys):
     assert main(["evaluate", str(tmp_path)]) == 2
     assert main(["match", str(tmp_path / "no.ply"), "--out", str(tmp_path / "o")]) == 2
     assert main(["train", "humans", "--out", str(tmp_path / "r"), "--set", "nonsense=1"]) == 2
-    assert main(["train", "humans", "--out", str(tmp_path / "r"), "--method", "gcnn"]) == 2
+    assert main(["train", "humans", "--out", str(tmp_path / "r"), "--method", "bim"]) == 2
     assert main(["demo", "--out", str(tmp_path / "d"), "--set", "minutes"]) == 2
     said = capsys.readouterr().err
     assert said.count("error:") == 5
