@@ -23,7 +23,7 @@ def demo(
     partial: Annotated[bool, typer.Option("--partial", help="Match partial humans, with cuts and holes.")] = False,
     changes: Changes = None,
     train_shapes: Annotated[int | None, typer.Option(help="Train on fewer shapes, for a quick trial.")] = None,
-    test_shapes: Annotated[int, typer.Option(help="Number of shapes of unseen subjects to match.")] = 12,
+    test_shapes: Annotated[int, typer.Option(help="Number of shapes of unseen subjects to match.")] = 8,
 ) -> None:
     """Match two built-in humans with the pretrained model, then train, match and evaluate from scratch.
 

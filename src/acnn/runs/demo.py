@@ -68,7 +68,7 @@ def run_demo(
     partial: bool = False,
     config: RunConfig | None = None,
     train_shapes: int | None = None,
-    test_shapes: int = 12,
+    test_shapes: int = 8,
     workers: int = 2,
     threads: int = 2,
     progress: Progress | None = None,
