@@ -139,6 +139,7 @@ def test_unsuitable_shapes_are_refused_with_another_method():
             blended_map(good, bad)
 
 
+@pytest.mark.slow
 def test_humans_of_other_build_and_pose_are_matched():
     humans = builtin_humans()
     a, b = surface_of(humans.mesh(18)), surface_of(humans.mesh(0))

@@ -178,6 +178,7 @@ def fitted(vectors, pairs, dimension):
     return fit_projection(statistics.positive, statistics.negative, dimension)
 
 
+@pytest.mark.slow
 def test_a_fitted_descriptor_is_better_than_wks_of_the_same_size_on_unseen_humans():
     humans = builtin_humans()
     train = [np.flatnonzero(humans.subjects == s)[p] for s, p in ((0, 1), (2, 3), (4, 5), (6, 7), (8, 2), (10, 4))]

@@ -110,6 +110,7 @@ def errors(surface, radius, sources):
     return np.median(np.concatenate(radii)), np.degrees(np.median(np.concatenate(angles)))
 
 
+@pytest.mark.slow
 def test_charts_of_a_human_against_exact_distances_and_log_maps():
     surface = surface_of(builtin_human())
     sources = np.random.default_rng(0).choice(len(surface.vertices), 12, replace=False)
@@ -119,6 +120,7 @@ def test_charts_of_a_human_against_exact_distances_and_log_maps():
 
 
 @pytest.mark.skipif(not FAUST.is_file(), reason="ACNN_DATA holds no FAUST")
+@pytest.mark.slow
 def test_charts_of_faust_against_exact_distances_and_log_maps():
     surface = surface_of(load(FAUST))
     radius_error, angle_error = errors(surface, 12.0, np.random.default_rng(1).choice(6890, 12, replace=False))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -122,6 +123,12 @@ class PairMatch:
     def report(self) -> dict[str, Any]:
         """What `acnn match --json` prints of the map."""
         return self.facts
+
+    @property
+    def places(self) -> BarycentricPoints:
+        """The older name of `points`."""
+        warnings.warn("match.places is deprecated: use match.points.", DeprecationWarning, stacklevel=2)
+        return self.points
 
     @cached_property
     def points(self) -> BarycentricPoints:

@@ -1,0 +1,57 @@
+"""The comparison of methods, in a small version on the built-in humans."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = Path(__file__).parents[2] / "experiments" / "table" / "run.py"
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    """The folder of a comparison of two methods, and how to run it again."""
+    folder = tmp_path_factory.mktemp("table")
+    command = [sys.executable, str(RUN), "--data", "humans", "--train", "human_00_00,human_00_01,human_01_00"]
+    command += ["--test", "human_17_03", "--methods", "osd,rf-wks", "--core-minutes", "0.1", "--workers", "1"]
+    command += ["--out", str(folder / "out"), "--results", str(folder / "rows"), "--json"]
+    environment = {**os.environ, "ACNN_CACHE": str(folder / "cache")}
+
+    def run():
+        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+
+    done = run()
+    assert done.returncode == 0, done.stderr
+    return folder, done, run
+
+
+def test_rows_table_and_figure_are_written(compared):
+    folder, done, _ = compared
+    assert json.loads(done.stdout)["rows"] == ["osd", "rf-wks"]
+    for name in ("osd", "rf-wks"):
+        row = json.loads((folder / "rows" / f"{name}.json").read_text())
+        assert 0 < row["exact"] < row["within_010"] < 1
+        assert row["symmetric"]["mean_error_x100"] <= row["mean_error_x100"]
+        assert row["parameters"] > 1000
+    table = (folder / "out" / "table.md").read_text()
+    assert "| osd | as published" in table
+    assert "| any | geometry | yes | spectral | no | no | descriptor |" in table
+    assert (folder / "out" / "curves.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_finished_rows_are_not_computed_again(compared):
+    folder, _, run = compared
+    before = (folder / "rows" / "osd.json").stat().st_mtime_ns
+    again = run()
+    assert "osd: kept from before" in again.stderr
+    assert (folder / "rows" / "osd.json").stat().st_mtime_ns == before
+
+
+def test_unknown_rows_are_refused(tmp_path):
+    command = [sys.executable, str(RUN), "--data", "humans", "--methods", "abc", "--out", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "There is no row 'abc'" in done.stderr
