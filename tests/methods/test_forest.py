@@ -68,7 +68,13 @@ def test_a_saved_forest_votes_the_same_and_a_damaged_one_is_refused(tmp_path):
     values = some[5].descriptors()
     assert (forest.votes(values) != again.votes(values)).nnz == 0
     arrays, about = read_arrays(path)
-    for name, index, value in (("left", 0, 10**6), ("left", 0, 0), ("leaf_labels", 0, 9999), ("roots", 1, -5)):
+    for name, index, value in (
+        ("left", 0, 10**6),
+        ("left", 0, 0),
+        ("leaf_labels", 0, 9999),
+        ("roots", 1, -5),
+        ("leaf_start", 1, -1),
+    ):
         bad = {key: array.copy() for key, array in arrays.items()}
         bad[name][index] = value
         write_arrays(tmp_path / "bad.safetensors", bad, about)

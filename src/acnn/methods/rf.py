@@ -41,7 +41,7 @@ class Forest:
         First node of every tree.
     feature : (nodes,) int array
         Descriptor that a node compares; -1 at leaves.
-    threshold : (nodes,) float array
+    threshold : (nodes,) float32 array
         Vertices whose descriptor is at most this go left.
     left, right : (nodes,) int array
         Children; at leaves `left` is the number of the leaf.
@@ -80,7 +80,8 @@ class Forest:
         leaves = self.leaves(descriptors)
         n, trees = leaves.shape
         histograms = sp.csr_array(
-            (self.leaf_weights, self.leaf_labels, self.leaf_start), shape=(len(self.leaf_start) - 1, self.classes)
+            (self.leaf_weights, self.leaf_labels.astype(np.int32), self.leaf_start),
+            shape=(len(self.leaf_start) - 1, self.classes),
         )
         chosen = sp.csr_array(
             (np.full(n * trees, 1.0 / trees), leaves.ravel(), np.arange(0, n * trees + 1, trees)),
@@ -149,7 +150,7 @@ def fit_forest(
         is_leaf = tree.children_left < 0
         number = np.cumsum(is_leaf) - 1 + leaves
         parts["feature"].append(np.where(is_leaf, -1, tree.feature).astype(np.int16))
-        parts["threshold"].append(np.where(is_leaf, 0.0, tree.threshold).astype(np.float64))
+        parts["threshold"].append(_rounded_down(np.where(is_leaf, 0.0, tree.threshold)))
         parts["left"].append(np.where(is_leaf, number, tree.children_left + nodes).astype(np.int32))
         parts["right"].append(np.where(is_leaf, -1, tree.children_right + nodes).astype(np.int32))
         roots.append(nodes)
@@ -162,11 +163,17 @@ def fit_forest(
     return Forest(
         roots=np.array(roots, np.int32),
         **{name: np.concatenate(arrays) for name, arrays in parts.items()},
-        leaf_start=np.concatenate(starts),
-        leaf_labels=np.concatenate(kept_labels).astype(np.int32),
+        leaf_start=np.concatenate(starts).astype(np.int32),
+        leaf_labels=np.concatenate(kept_labels).astype(np.uint16 if len(embedding) <= 65536 else np.int32),
         leaf_weights=np.concatenate(kept_weights).astype(np.float32),
         classes=len(embedding),
     )
+
+
+def _rounded_down(values: FloatArray) -> NDArray[np.float32]:
+    """The largest float32 numbers that are not above some numbers: descriptors in float32 compare with both alike."""
+    single = values.astype(np.float32)
+    return np.where(single > values, np.nextafter(single, np.float32(-np.inf)), single)
 
 
 def _histograms(leaf: IntArray, labels: IntArray, leaves: int, kept: int) -> tuple[IntArray, IntArray, FloatArray]:
