@@ -24,7 +24,7 @@ def train(
         str | None, typer.Option(help="What to train, see 'acnn methods'; by default that of the preset.")
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="labels|segmentation|descriptor", help="What the network is trained for.")
+        str | None, typer.Option(metavar="labels|descriptor", help="What the network is trained for.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
     minutes: Annotated[

@@ -17,7 +17,7 @@ from acnn.patches.settings import GeodesicPatchSettings, PatchSettings, patch_se
 from acnn.surface.spectra import SpectraSettings
 
 Schedule = Literal["constant", "one-cycle"]
-Task = Literal["labels", "descriptor", "segmentation"]
+Task = Literal["labels", "descriptor"]
 
 INSTEAD_OF_EPOCHS = ("steps", "minutes", "core_minutes")
 """Settings that say, where not 0, how long a training is, in place of `epochs`."""
@@ -68,9 +68,9 @@ class TrainSettings:
         Distance beyond which points that do not correspond are far enough apart, for the task `descriptor`.
     negative_weight : float
         Weight, in 0..1, of such points in the loss; corresponding points have the rest.
-    task : {"labels", "descriptor", "segmentation"}
-        What the network is trained for: labels over the vertices of the reference, a descriptor in which
-        corresponding points are close, or classes of vertices.
+    task : {"labels", "descriptor"}
+        What the network is trained for: labels over the vertices of the reference, or a descriptor in which
+        corresponding points are close.
     seed : int
         Random seed.
     """
@@ -116,8 +116,8 @@ class TrainSettings:
         ):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
-        if self.task not in ("labels", "descriptor", "segmentation"):
-            raise InputError(f"Unknown task '{self.task}': use 'labels', 'descriptor' or 'segmentation'.")
+        if self.task not in ("labels", "descriptor"):
+            raise InputError(f"Unknown task '{self.task}': use 'labels' or 'descriptor'.")
         if not 0 < self.negative_weight < 1 or not self.margin > 0:
             raise InputError("The margin must be positive, and negative_weight between 0 and 1.")
         if self.label_smoothing > 1:
