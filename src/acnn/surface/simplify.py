@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh
-from acnn.shapes.topology import mesh_edges, next_corner
+from acnn.shapes.topology import mesh_edges
 
 _RING = 64
 """Largest number of faces around a vertex during edge collapse, unless the input has more."""
@@ -35,7 +35,7 @@ class Remeshed:
 
 
 def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, seed: int = 0) -> Remeshed:
-    """Remesh a closed mesh: other vertices, edges and vertex order, nearly the same surface.
+    """Remesh a mesh: other vertices, edges and vertex order, nearly the same surface and boundary.
 
     Every face is subdivided into 16, the result is decimated with random costs, and the order is shuffled. Between the
     old vertices the surface is smoothed (Phong tessellation), so that flat faces do not reveal the old mesh.
@@ -43,7 +43,7 @@ def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, see
     Parameters
     ----------
     mesh : Mesh
-        Closed and manifold.
+        Manifold; it may have boundaries.
     vertices : int or None
         Number of vertices, at most 8 times the old number; None takes a random number within 10 % of the old one.
     density : float
@@ -152,9 +152,9 @@ def decimate(
 
     Edges are collapsed in the order of cost = (length / size)^2 noise + (distance / edge)^2, with the distance of the
     remaining vertex from the planes of the removed one's faces (quadric error) and `edge` the mean edge length of the
-    result. A collapse that would pinch the surface, fold a triangle over or leave a sliver is rejected. Edges are then
-    flipped where the two triangles become more nearly Delaunay and the surface is nearly flat. Vertices of a boundary
-    are collapsed along it only, and count distances from it as those from the surface.
+    result. A collapse that would pinch the surface, fold a triangle over or leave a sliver is rejected. Vertices of a
+    boundary move only along it, and their distance counts from the planes through its edges as well. Edges are then
+    flipped where the two triangles become more nearly Delaunay and the surface is nearly flat.
 
     Parameters
     ----------
@@ -193,11 +193,8 @@ def decimate(
     area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum()
     edge = math.sqrt(area / count * 2 / math.sqrt(3))
     most = max(_RING, int(np.bincount(triangles.ravel(), minlength=1).max()))
-    rim = mesh_edges(triangles).boundary()
-    border = np.zeros(len(points), bool)
-    border[triangles.ravel()[rim]] = True
-    border[triangles.ravel()[next_corner(rim)]] = True
-    alive, coarse, left = _collapse(points, triangles, sizes * edge, factors, edge, count, most, rim, border)
+    half_edges = mesh_edges(triangles).boundary()
+    alive, coarse, left = _collapse(points, triangles, half_edges, sizes * edge, factors, edge, count, most)
     if left > count and required:
         raise InputError(f"Edge collapse stopped at {left} vertices instead of {count}: ask for more vertices.")
     kept = np.flatnonzero(alive)
@@ -325,19 +322,6 @@ def _unlink(first, following, w, corner):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _common_faces(faces, first, following, u, v):  # type: ignore[no-untyped-def]
-    """Number of faces that contain both u and v."""
-    shared = 0
-    corner = first[u]
-    while corner >= 0:
-        f = corner // 3
-        if faces[f, 0] == v or faces[f, 1] == v or faces[f, 2] == v:
-            shared += 1
-        corner = following[corner]
-    return shared
-
-
-@compiled()
 def _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
     nu = _ring(faces, first, following, u, ring_u)
     nv = _ring(faces, first, following, v, ring_v)
@@ -346,13 +330,14 @@ def _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, rin
         for j in range(nv):
             if ring_u[i] == ring_v[j]:
                 common += 1
-                # on the boundary a vertex has as many neighbours with fewer faces
-                if counts[ring_u[i]] <= (2 if border[ring_u[i]] else 4) - (1 - strict):
+                # a vertex of a boundary has fewer faces
+                if counts[ring_u[i]] <= (2 if border[ring_u[i]] else 4 - (1 - strict)):
                     return False
-    # link condition: otherwise two sheets would be glued together, or a boundary to another
-    shared = 1 if border[u] else 2
-    fewest = 3 if border[v] else 4
-    if common != shared or nu + nv - common - 2 > (9 if strict else 14) or nu + nv - common - 2 < fewest - (1 - strict):
+    # link condition: otherwise two sheets would be glued together, or a boundary to another or to itself
+    if common != (1 if border[u] else 2) or (border[u] and not border[v]):
+        return False
+    valence = nu + nv - 2 - common
+    if valence > (9 if strict else 14) or valence < (3 if border[v] else 4 - (1 - strict)):
         return False
     floor = 0.35 if strict else 0.05
     limit = 2.0 if strict else 4.0
@@ -388,7 +373,7 @@ def _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, rin
 
 
 @compiled(nogil=True)
-def _collapse(p, given, size, noise, tolerance, count, most, rim, border):  # type: ignore[no-untyped-def]
+def _collapse(p, given, half_edges, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
     n, m = len(p), len(given)
     faces = given.copy()
     live_face = np.ones(m, np.bool_)
@@ -398,6 +383,24 @@ def _collapse(p, given, size, noise, tolerance, count, most, rim, border):  # ty
     following = np.full(3 * m, -1, np.int64)
     counts = np.zeros(n, np.int32)
     quadric = np.zeros((n, 10))
+    border = np.zeros(n, np.bool_)
+    for half in half_edges:
+        f, c = half // 3, half % 3
+        u, v = faces[f, c], faces[f, (c + 1) % 3]
+        border[u] = border[v] = True
+        nx, ny, nz = _normal(p, faces[f, 0], faces[f, 1], faces[f, 2])
+        ex, ey, ez = p[v, 0] - p[u, 0], p[v, 1] - p[u, 1], p[v, 2] - p[u, 2]
+        # the plane through the edge, perpendicular to its face
+        bx, by, bz = ey * nz - ez * ny, ez * nx - ex * nz, ex * ny - ey * nx
+        norm = math.sqrt(bx * bx + by * by + bz * bz) + 1e-300
+        row = np.array([bx / norm, by / norm, bz / norm, 0.0])
+        row[3] = -(row[0] * p[u, 0] + row[1] * p[u, 1] + row[2] * p[u, 2])
+        at = 0
+        for i in range(4):
+            for j in range(i, 4):
+                quadric[u, at] += row[i] * row[j]
+                quadric[v, at] += row[i] * row[j]
+                at += 1
     for f in range(m):
         nx, ny, nz = _normal(p, faces[f, 0], faces[f, 1], faces[f, 2])
         norm = math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-300
@@ -413,23 +416,6 @@ def _collapse(p, given, size, noise, tolerance, count, most, rim, border):  # ty
             for i in range(4):
                 for j in range(i, 4):
                     quadric[v, at] += row[i] * row[j] / 3.0
-                    at += 1
-    # Planes through the boundary, perpendicular to its faces: a vertex that leaves the boundary's line costs as much as
-    # one that leaves the surface.
-    for k in range(len(rim)):
-        f, c = rim[k] // 3, rim[k] % 3
-        u, v = given[f, c], given[f, (c + 1) % 3]
-        nx, ny, nz = _normal(p, given[f, 0], given[f, 1], given[f, 2])
-        ex, ey, ez = p[v, 0] - p[u, 0], p[v, 1] - p[u, 1], p[v, 2] - p[u, 2]
-        nx, ny, nz = ey * nz - ez * ny, ez * nx - ex * nz, ex * ny - ey * nx
-        norm = math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-300
-        row = np.array([nx / norm, ny / norm, nz / norm, 0.0])
-        row[3] = -(row[0] * p[u, 0] + row[1] * p[u, 1] + row[2] * p[u, 2])
-        for w in (u, v):
-            at = 0
-            for i in range(4):
-                for j in range(i, 4):
-                    quadric[w, at] += row[i] * row[j]
                     at += 1
     version = np.zeros(n, np.int64)
     ring_u, ring_v = np.empty(2 * most, np.int32), np.empty(2 * most, np.int32)
@@ -454,9 +440,6 @@ def _collapse(p, given, size, noise, tolerance, count, most, rim, border):  # ty
             if version_u != version[u] or version_v != version[v] or not alive[u] or not alive[v]:
                 continue
             if counts[u] + counts[v] >= most:
-                continue
-            # a vertex of the boundary moves along the boundary only: there an edge has a single face
-            if border[u] and not (border[v] and _common_faces(faces, first, following, u, v) == 1):
                 continue
             if not _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, ring_v, strict):
                 continue
@@ -535,11 +518,11 @@ def _flippable(points: NDArray[np.float64], faces: NDArray[np.int32]) -> list[tu
     face = np.repeat(np.arange(len(faces)), 3)
     p, q = points[start] - points[tip], points[end] - points[tip]
     angle = np.arctan2(np.linalg.norm(np.cross(p, q), axis=1), np.einsum("ij,ij->i", p, q))
-    order = np.lexsort((start > end, np.maximum(start, end), np.minimum(start, end)))
-    low, high = np.minimum(start, end)[order], np.maximum(start, end)[order]
-    # both directions of every edge of a manifold are side by side; those of a boundary have no partner
-    paired = np.flatnonzero((low[1:] == low[:-1]) & (high[1:] == high[:-1]))
-    one, two = order[paired], order[paired + 1]
+    low, high = np.minimum(start, end), np.maximum(start, end)
+    order = np.lexsort((start > end, high, low))
+    # both directions of an inner edge are side by side
+    inner = np.flatnonzero((low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]]))
+    one, two = order[inner], order[inner + 1]
     bend = np.einsum("ij,ij->i", normal[face[one]], normal[face[two]])
     excess = angle[one] + angle[two] - np.pi
     # where the angles exceed pi the quadrilateral is convex, so the two new triangles cannot fold over
