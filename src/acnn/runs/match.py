@@ -113,6 +113,8 @@ class PairMatch:
         Of A to B, what the network says before refinement; None by descriptors.
     lifted : BarycentricPoints or None
         Points of triangles of B, where the map was found on working copies and B is a mesh.
+    copies : tuple[WorkingCopy, WorkingCopy] or None
+        A and B with the copies that were matched.
     """
 
     a: Surface
@@ -124,6 +126,7 @@ class PairMatch:
     judgement: Judgement
     soft_map: SoftMap | None = None
     lifted: BarycentricPoints | None = None
+    copies: tuple[WorkingCopy, WorkingCopy] | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -199,7 +202,7 @@ def match_shape(
     method = known_method(refinement)
     check_matchable(shape, "The shape", spectral=run.shipped)
     run.check_triangulation(shape)
-    copy = _copies([shape], _size(working_size, run), progress)[0]
+    copy = _copies([shape], working_size_of(working_size, run), progress)[0]
     surface, soft = _network_output(copy, run, unit, cache, progress)
     reference = run.reference_surface
     with _bases_ahead(method, surface, reference):
@@ -212,7 +215,7 @@ def match_shape(
     judged = judge_map(matched, surface, reference, confidence, names=("A", "the reference"), untried=advice)
     facts = refined.report.as_dict()
     if copy.is_copy:
-        target = WorkingCopy(run.reference, run.reference, "the reference")
+        target = WorkingCopy(run.reference, run.reference, "the reference", run.reference)
         matched = lift_map(matched, copy, target, (surface, reference)).a_to_b
         confidence = copy.interpolate(confidence)
         surface = surface_of(shape, surface.unit)
@@ -277,7 +280,7 @@ def match(
     if run is not None:
         run.check_triangulation(a)
         run.check_triangulation(b)
-    size = _size(working_size, run)
+    size = working_size_of(working_size, run)
     pair = _Pair(*_copies([a, b], size, progress))
     learned = run.unit if run is not None else None
     there = surface_of(pair.b.shape, learned)
@@ -363,14 +366,8 @@ def _lifted(found: _Found, pair: _Pair, untried: list[str], progress: Progress |
         judgement,
         soft_map=soft_map,
         lifted=lifted.points,
+        copies=(pair.a, pair.b),
     )
-
-
-def _size(working_size: int | None, run: Run | None) -> int:
-    """The working size: as asked for, or that of a run, or the usual one."""
-    if working_size is not None:
-        return working_size
-    return WORKING_SIZE if run is None else run.working_size
 
 
 def _copies(shapes: list[Shape], size: int, progress: Progress | None) -> list[WorkingCopy]:
@@ -492,6 +489,26 @@ def resolve_method(model: Run | str | os.PathLike[str] | None, method: str) -> R
     if method not in (AUTO, run.config.method):
         raise InputError(f"{run.name}: is a run of the method '{run.config.method}', not of '{method}'.")
     return run
+
+
+def working_size_of(working_size: int | None, run: Run | None) -> int:
+    """Largest number of vertices that is matched.
+
+    Parameters
+    ----------
+    working_size : int or None
+        As for `match`.
+    run : Run or None
+        What it is matched with; None for a pair method.
+
+    Returns
+    -------
+    int
+        0 for no working copies.
+    """
+    if working_size is not None:
+        return working_size
+    return WORKING_SIZE if run is None else run.working_size
 
 
 def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:
