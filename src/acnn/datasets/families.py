@@ -178,7 +178,9 @@ class _Skeleton:
         starts, ends, _ = self.segments()
         index = {part.name: number for number, part in enumerate(self.parts)}
         bends = iter(parameters[len(self.sizes) :])
-        turns, linear, moved = [], [], []  # rotation, full linear map and new start of each part
+        turns: list[Array] = []
+        linear: list[Array] = []  # with stretching
+        moved: list[Array] = []  # starts of the parts
         result = np.zeros_like(points)
         for number, part in enumerate(self.parts):
             longer = thicker = 1.0
@@ -258,7 +260,7 @@ def _finger(name: str, x: float, y: float, lean: float, length: float, radius: f
     direction = np.array([np.sin(np.radians(lean)), np.cos(np.radians(lean)), 0.0])
     base = np.array([x, y, 0.0])
     joints = [base + fraction * length * direction for fraction in (0.45, 0.75, 1.0)]
-    points = [tuple(float(c) for c in joint) for joint in joints]
+    points = [(float(x), float(y), float(z)) for x, y, z in joints]
     return [
         _Part(f"{name} 1", "palm", points[0], (radius, 0.95 * radius), (x, y, 0.0), (9.0, 0.0, spread)),
         _Part(f"{name} 2", f"{name} 1", points[1], (0.95 * radius, 0.88 * radius), None, (11.0, 0.0, 0.0)),

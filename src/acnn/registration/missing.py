@@ -10,20 +10,22 @@ from acnn.registration.procrustes import align_shapes, apply_motions, fit_motion
 Array = NDArray[np.float64]
 
 FRACTION = 0.99
-"""The model has as many modes as explain this fraction of the variance, at most half the number of shapes."""
+"""Modes are added until the model explains this fraction of the variance, at most half the number of shapes."""
 
-TOLERANCE, ITERATIONS = 1e-6, 500
-"""Completion ends when no shape moves by more than this fraction of its size, or after so many iterations."""
+COARSE, FINE, ITERATIONS = 1e-4, 1e-6, 300
+"""A mode is added when no shape moves by more than the first fraction of its size; completion ends at the second one,
+or after so many iterations."""
 
 
 def complete_shapes(shapes: Array, weights: Array, *, scale: bool = False) -> tuple[Array, Array]:
-    """Align shapes and fill in vertices without data, by iterative principal component analysis.
+    """Align shapes and fill in vertices without data, by probabilistic principal component analysis.
 
-    Minimises sum_si w_si |x_si - y_si|^2 over shapes y of a linear model with few modes: every iteration fits the model
-    to w x + (1 - w) y (weighted low-rank approximation, Srebro and Jaakkola 2003). Scores are shrunk by
-    (lambda - sigma^2) / lambda, as in probabilistic principal component analysis, with sigma^2 the mean of the
-    variances that the model leaves out, so that noise is not extrapolated. The completed shapes are aligned in the
-    same iterations: what a shape lacks does not tilt it.
+    The model is y = mean + sum_k b_k mode_k with normal scores b_k and normal noise sigma at the coordinates. In turns,
+    the modes are those of the completed shapes w x + (1 - w) y, and the scores of every shape are the most probable
+    ones given its data, b = (B W B^T + sigma^2 Lambda^-1)^-1 B W (x - mean), for the modes B and their variances
+    Lambda (Tipping and Bishop 1999; weights as in Srebro and Jaakkola 2003). The model grows mode by mode: with many
+    modes from the start, each incomplete shape would get a mode of its own. Completed shapes are aligned in the same
+    iterations: what a shape lacks does not tilt it.
 
     Parameters
     ----------
@@ -45,31 +47,39 @@ def complete_shapes(shapes: Array, weights: Array, *, scale: bool = False) -> tu
     observed, scales = first.shapes, first.scales
     w, ones = weights[:, :, None], np.ones_like(weights)
     filled = w * observed + (1 - w) * weighted_mean(observed, weights)
-    size, rank = np.sqrt((first.mean**2).sum() / len(first.mean)), 1
+    size, rank, most = np.sqrt((first.mean**2).sum() / len(first.mean)), 1, max(1, (len(shapes) - 1) // 2)
     for _ in range(ITERATIONS):
-        estimate, rank = _low_rank(filled, rank)
+        estimate = _most_probable(observed, filled, weights, rank)
         new = w * observed + (1 - w) * estimate
+        left = (w * (observed - estimate) ** 2).sum() / (w * (observed - filled.mean(axis=0)) ** 2).sum()
         motions = fit_motions(new, new.mean(axis=0), ones, scale=scale)
         if scale:  # the mean keeps its size
             factor = np.exp(-np.mean(np.log(scales * motions[1])))
             motions = motions[0], motions[1] * factor, motions[2] * factor
-        change = np.sqrt(((new - filled) ** 2).sum(axis=2).mean(axis=1)).max()
+        change = np.sqrt(((new - filled) ** 2).sum(axis=2).mean(axis=1)).max() / size
         observed, filled = apply_motions(observed, *motions), apply_motions(new, *motions)
         scales = scales * motions[1]
-        if change < TOLERANCE * size:
+        enough = left <= 1 - FRACTION or rank == most
+        if change < FINE and enough:
             break
+        if change < COARSE and not enough:
+            rank += 1
     return filled - filled.mean(axis=(0, 1)), scales
 
 
-def _low_rank(shapes: Array, rank: int) -> tuple[Array, int]:
-    """Shrunk approximation of the shapes by a model with at least `rank` modes, and the number of modes used."""
-    mean = shapes.mean(axis=0)
-    flat = (shapes - mean).reshape(len(shapes), -1)
-    values, vectors = np.linalg.eigh(flat @ flat.T)  # the modes themselves are not needed
+def _most_probable(observed: Array, filled: Array, weights: Array, rank: int) -> Array:
+    """Shapes of the model with the first `rank` modes of the completed shapes, given the data of each shape."""
+    count = len(filled)
+    mean = filled.mean(axis=0)
+    flat = (filled - mean).reshape(count, -1)
+    values, vectors = np.linalg.eigh(flat @ flat.T / (count - 1))
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    fractions = np.cumsum(values) / max(values.sum(), 1e-300)
-    rank = min(max(rank, int(np.searchsorted(fractions, FRACTION)) + 1), max(1, (len(shapes) - 1) // 2))
-    noise = values[rank : len(shapes) - 1].mean() if rank < len(shapes) - 1 else 0.0
-    shrunk = np.maximum(values[:rank] - noise, 0.0) / np.maximum(values[:rank], 1e-300)
-    estimate = (vectors[:, :rank] * shrunk) @ (vectors[:, :rank].T @ flat)
-    return mean + estimate.reshape(shapes.shape), rank
+    variances = np.maximum(values[:rank], 1e-12 * values[0])
+    basis = (vectors[:, :rank] / np.sqrt(variances * (count - 1))).T @ flat  # (rank, 3 n), orthonormal
+    noise = values[rank:].sum() / max(mean.size - rank, 1)
+    estimates = np.empty_like(flat)
+    for number, (shape, own) in enumerate(zip(observed, weights, strict=True)):
+        weighted = basis * np.repeat(own, 3)
+        normal = weighted @ basis.T + np.diag(noise / variances)
+        estimates[number] = np.linalg.solve(normal, weighted @ (shape - mean).ravel()) @ basis
+    return mean + estimates.reshape(filled.shape)

@@ -53,9 +53,9 @@ def align_shapes(shapes: Array, weights: Array | None = None, *, scale: bool = F
     """Align shapes to their common mean (generalised Procrustes analysis, Gower 1975).
 
     Minimises sum_s sum_i w_si |c_s R_s x_si + t_s - m_i|^2 in turns over the motions and the mean m. With `scale`, the
-    factor c_s makes the centroid size of a shape, over the vertices with data, that of the mean, and the mean keeps
-    the average size of the shapes, since least squares alone would shrink them. The frame is that of the first shape,
-    centred.
+    factor c_s makes the difference from the mean orthogonal to the mean (coordinates in the tangent space of shapes of
+    equal size), and the mean keeps the average size of the shapes; least squares would shrink them. The frame is that
+    of the first shape, centred.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def fit_motions(shapes: Array, target: Array, weights: Array, *, scale: bool = F
     weights : (s, n) array
         Of the vertices; some of each shape must be positive.
     scale : bool
-        Also fit a factor: the ratio of the centroid sizes, which does not depend on the direction of the fit.
+        Also fit a factor: then shape minus target is orthogonal to the target.
 
     Returns
     -------
@@ -114,12 +114,14 @@ def fit_motions(shapes: Array, target: Array, weights: Array, *, scale: bool = F
     target = np.broadcast_to(target, shapes.shape)
     here, there = (w * shapes).sum(axis=1), (w * target).sum(axis=1)
     x, y = shapes - here[:, None], target - there[:, None]
-    u, _, vt = np.linalg.svd(np.einsum("sni,snj->sij", w * y, x))
-    u[:, :, 2] *= np.sign(np.linalg.det(u @ vt))[:, None]
+    u, singular, vt = np.linalg.svd(np.einsum("sni,snj->sij", w * y, x))
+    signs = np.sign(np.linalg.det(u @ vt))
+    u[:, :, 2] *= signs[:, None]
+    singular[:, 2] *= signs
     rotations = u @ vt
     scales = np.ones(len(shapes))
     if scale:
-        scales = np.sqrt((w * y * y).sum(axis=(1, 2)) / (w * x * x).sum(axis=(1, 2)))
+        scales = (w * y * y).sum(axis=(1, 2)) / singular.sum(axis=1)
     return rotations, scales, there - scales[:, None] * np.einsum("sij,sj->si", rotations, here)
 
 
