@@ -291,13 +291,13 @@ def figures_table(rows: dict[str, Row], records: dict[str, dict[str, Any]], prop
 
 def draw_curves(records: dict[str, dict[str, Any]], form: str = "png") -> bytes:
     """The paper's figure: symmetric curves solid, asymmetric ones dashed; as the bytes of a PNG or SVG file."""
-    from matplotlib import rc_context
+    from matplotlib import colormaps, rc_context
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 5.5), layout="constrained")
     axes = figure.add_subplot()
     for index, (name, record) in enumerate(records.items()):
-        color = f"C{index % 10}"
+        color = colormaps["tab20"](2 * index % 20 + index // 10 % 2)  # ten strong colours, then ten light ones
         axes.plot(record["thresholds"], [100 * x for x in record["curve"]], "--", color=color, linewidth=1)
         solid = record["symmetric"]["curve"] or []
         axes.plot(record["thresholds"][: len(solid)], [100 * x for x in solid], color=color, label=name)
