@@ -39,12 +39,13 @@ LAYERS = "FC64+IC64{0}+IC128{0}+IC256{0}+FC1024:linear{0}+FC512{0}+Softmax"
 PARTIAL = "IC32+FC1024{0}+FC2048{0}+Softmax"
 
 ROWS = {
-    "bn": Row("acnn", "paper-faust", "faust", FEWER_KERNELS | {"architecture": LAYERS.format("+BN")}),
-    "no-bn": Row("acnn", "paper-faust", "faust", FEWER_KERNELS | {"architecture": LAYERS.format("")}),
-    "dropout": Row("acnn", "paper-shrec16", "shrec16", {"architecture": PARTIAL.format("+DO(0.5)")}),
-    "no-dropout": Row("acnn", "paper-shrec16", "shrec16", {"architecture": PARTIAL.format("")}),
+    "bn": Row("acnn", "paper-faust", "batch normalisation", FEWER_KERNELS | {"architecture": LAYERS.format("+BN")}),
+    "no-bn": Row("acnn", "paper-faust", "without", FEWER_KERNELS | {"architecture": LAYERS.format("")}),
+    "dropout": Row("acnn", "paper-shrec16", "dropout", {"architecture": PARTIAL.format("+DO(0.5)")}),
+    "no-dropout": Row("acnn", "paper-shrec16", "without", {"architecture": PARTIAL.format("")}),
 }
-"""The third entry of a row is the data it is trained on."""
+DATA = {"bn": "faust", "no-bn": "faust", "dropout": "shrec16", "no-dropout": "shrec16"}
+"""What a row is trained and tested on."""
 
 
 @command
@@ -71,12 +72,12 @@ def experiment(
 
     given = {"faust": faust, "shrec16": f"{shrec16}/cuts/{cls}" if shrec16 else ""}
     lists = {"faust": (train, test), "shrec16": (train_parts, test_parts)}
-    chosen = [name for name in known_rows(rows, ROWS) if rows or given[ROWS[name].terms]]
-    missing = [ROWS[name].terms for name in chosen if not given[ROWS[name].terms]]
+    chosen = [name for name in known_rows(rows, ROWS) if rows or given[DATA[name]]]
+    missing = [DATA[name] for name in chosen if not given[DATA[name]]]
     if missing or not chosen:
         raise InputError(f"Give the data of these rows with --{missing[0] if missing else 'faust and --shrec16'}.")
     shapes: dict[str, Any] = {}
-    for where in {ROWS[name].terms for name in chosen}:
+    for where in {DATA[name] for name in chosen}:
         dataset = open_dataset(given[where])
         training, testing = (dataset.select(part) for part in lists[where])
         shapes[where] = with_full_shape(training) if where == "shrec16" else training, training, testing
@@ -85,7 +86,7 @@ def experiment(
 
     def compute(name: str) -> dict[str, Any]:
         row = ROWS[name]
-        learned, training, testing = shapes[row.terms]
+        learned, training, testing = shapes[DATA[name]]
         options: dict[str, Any] = {"changes": budget, "workers": workers}
         changed = Row(row.method, row.preset, row.terms, row.changes | asked)
         with out.progress() as progress:
@@ -96,7 +97,7 @@ def experiment(
 
     for where in sorted(shapes):
         settings = {"data": Path(given[where]).name, "train": lists[where][0], "test": lists[where][1], **budget}
-        mine = [name for name in chosen if ROWS[name].terms == where]
+        mine = [name for name in chosen if DATA[name] == where]
         kept_rows(mine, results, settings | {"changes": asked}, compute, message=out.message, failed=out.failed)
     records = read_rows(list(ROWS), results)
     if not records:
@@ -112,12 +113,12 @@ def claims_table(records: dict[str, dict[str, Any]]) -> str:
     """All rows in Markdown; those without a record are shown as missing."""
     head = ("row", "data", "steps", "core-minutes", "exact, training", "exact, test", "error x 100, test", "sym. error")
     lines = []
-    for name, row in ROWS.items():
+    for name in ROWS:
         record = records.get(name)
         if record is None:
-            lines.append([name, row.terms, f"*{MISSING}*", *[""] * (len(head) - 3)])
+            lines.append([name, DATA[name], f"*{MISSING}*", *[""] * (len(head) - 3)])
             continue
-        cells = [name, row.terms, f"{record['steps']:,}", f"{record['training_core_minutes']:.1f}"]
+        cells = [name, DATA[name], f"{record['steps']:,}", f"{record['training_core_minutes']:.1f}"]
         cells += [percent(record["training_shapes"]["exact"]), percent(record["exact"]), error(record)]
         lines.append([*cells, error(record["symmetric"])])
     return markdown(head, lines)
