@@ -30,7 +30,7 @@ class ReferenceDistances:
     normalisation : Normalisation
         What distances are divided by, `sqrt_area` or (geodesic) `diameter`.
     method : Method
-        Of `GeodesicSolver`; `exact` is far slower.
+        Of `GeodesicSolver`; `exact` is far slower, `edges` less accurate.
 
     Raises
     ------
@@ -66,8 +66,8 @@ class ReferenceDistances:
             self.length = self.diameter
         else:
             raise InputError(f"Unknown normalisation '{normalisation}': use 'sqrt_area' or 'diameter'.")
-        self._graph = distance_graph(surface) if method == "graph" else None
-        self._solver = GeodesicSolver(surface, method) if method != "graph" else None
+        self._graph = None if method == "exact" else distance_graph(surface, diagonals=method == "graph")
+        self._solver = GeodesicSolver(surface, method) if method == "exact" else None
         self._keys = np.empty(0, dtype=np.int64)
         self._known = np.empty(0, dtype=np.float32)
 
