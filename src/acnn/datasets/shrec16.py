@@ -12,13 +12,13 @@ Triangle -1 stands for a vertex without known ground truth.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from acnn.datasets.dataset import Dataset, Example, Sample, truth_as_loaded
+from acnn.datasets.dataset import Dataset, Example, InMemory, Sample, truth_as_loaded
 from acnn.datasets.label_files import check_range, check_weights
 from acnn.datasets.parts import KINDS, Kind
 from acnn.errors import InputError
@@ -102,7 +102,7 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
     """
     from acnn.surface.surface import surface_of
 
-    numbers = _parts(root, kind).get(cls)
+    numbers = shrec16_parts(root, kind).get(cls)
     if not numbers:
         there = (
             ", ".join(shrec16_classes(root, kind)) or f"none: looked for {root / kind}/{kind}_CLASS_shape_NUMBER.off"
@@ -122,9 +122,27 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
     return Dataset(name, reference, tuple(samples), unit=surface_of(reference).unit)
 
 
+def with_full_shape(dataset: Dataset) -> Dataset:
+    """The dataset with its full shape, every vertex matched to itself, as one more sample `null` to train on."""
+    itself = Example(dataset.reference, np.arange(len(dataset.reference.vertices), dtype=np.int32))
+    return replace(dataset, samples=(*dataset.samples, Sample("null", InMemory(itself))))
+
+
 def shrec16_classes(root: Path, kind: Kind) -> tuple[str, ...]:
     """Names of the classes with partial shapes of a kind, in alphabetical order."""
-    return tuple(sorted(_parts(root, kind)))
+    return tuple(sorted(shrec16_parts(root, kind)))
+
+
+def shrec16_parts(root: Path, kind: str) -> dict[str, list[int]]:
+    """Numbers of the partial shapes of a kind, per class."""
+    if kind not in KINDS:
+        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
+    found: dict[str, list[int]] = {}
+    for path in (root / kind).glob(f"{kind}_*_shape_*.off"):
+        # Numbers have no leading zeros, so that a file name can be made from its number.
+        if named := re.fullmatch(rf"{kind}_(.+)_shape_(0|[1-9]\d*)", path.stem):
+            found.setdefault(named.group(1), []).append(int(named.group(2)))
+    return found
 
 
 def locate_shrec16(path: Path) -> tuple[Path, str | None, str | None] | None:
@@ -221,18 +239,6 @@ def load_mesh(path: str, *, repair: bool = True) -> Mesh:
 
 def _is_root(path: Path) -> bool:
     return (path / "null").is_dir() and any((path / kind).is_dir() for kind in KINDS)
-
-
-def _parts(root: Path, kind: str) -> dict[str, list[int]]:
-    """Numbers of the partial shapes of each class."""
-    if kind not in KINDS:
-        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
-    found: dict[str, list[int]] = {}
-    for path in (root / kind).glob(f"{kind}_*_shape_*.off"):
-        # Numbers have no leading zeros, so that a file name can be made from its number.
-        if named := re.fullmatch(rf"{kind}_(.+)_shape_(0|[1-9]\d*)", path.stem):
-            found.setdefault(named.group(1), []).append(int(named.group(2)))
-    return found
 
 
 def _listing(path: Path) -> dict[str, dict[str, Any]]:
