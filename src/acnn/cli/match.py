@@ -35,6 +35,13 @@ def match(
     unit: Annotated[
         float | None, typer.Option(help="Unit of length of A; default: its geodesic diameter / 200.")
     ] = None,
+    working_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Match copies of at most N vertices; 0: the shapes themselves. Default: 3000, or the model's.",
+        ),
+    ] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Also write points inside triangles.")] = False,
     force: Force = False,
 ) -> None:
@@ -56,6 +63,7 @@ def match(
             refinement=refine,
             reestimate=reestimate,
             unit=unit,
+            working_size=working_size,
             barycentric=barycentric,
             force=force,
             cache=out.cache,

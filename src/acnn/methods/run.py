@@ -26,6 +26,8 @@ from acnn.methods.registry import trained_method
 from acnn.network.model import ShapeNetwork
 from acnn.progress import Progress
 from acnn.shapes.mesh import Mesh, Shape
+from acnn.surface.surface import Surface, surface_of
+from acnn.surface.working_copy import WORKING_SIZE
 from acnn.training.config import RunConfig
 from acnn.training.prepared import ComputedShape, Needs, Prepared, prepare_shape
 from acnn.training.tasks import ShapeInputs
@@ -148,6 +150,20 @@ class Run:
             Where the method is no network.
         """
         return replace(self, matcher=NetworkMatcher(self.model, reestimate=True))
+
+    @cached_property
+    def reference_surface(self) -> Surface:
+        """Surface of the reference in the unit of length of the run; made once, so that its eigenpairs are, too."""
+        return surface_of(self.reference, self.unit)
+
+    @property
+    def working_size(self) -> int:
+        """Number of vertices at which shapes are matched: about as many as the reference, on which it was trained.
+
+        0, for no working copies, where the method depends on the vertices of the file.
+        """
+        kinds = set(self.config.descriptors.kinds)
+        return 0 if kinds & {"valences", "file"} else max(WORKING_SIZE, len(self.reference.vertices))
 
     @cached_property
     def reference_inputs(self) -> ShapeInputs:
