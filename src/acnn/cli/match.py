@@ -42,6 +42,12 @@ def match(
             help="Match copies of at most N vertices; 0: the shapes themselves. Default: 3000, or the model's.",
         ),
     ] = None,
+    landmarks: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Known pairs, '[name] vertex-of-A vertex-of-B' on each line, that guide the map."
+        ),
+    ] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Also write points inside triangles.")] = False,
     force: Force = False,
 ) -> None:
@@ -64,6 +70,7 @@ def match(
             reestimate=reestimate,
             unit=unit,
             working_size=working_size,
+            landmarks=landmarks,
             barycentric=barycentric,
             force=force,
             cache=out.cache,

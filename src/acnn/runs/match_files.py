@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.judge import Judgement
+from acnn.correspondence.landmarks import read_landmarks
 from acnn.correspondence.map_files import files_of_match, fingerprint
 from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import barycentric_map
@@ -45,6 +46,7 @@ def match_files(
     reestimate: bool = False,
     unit: float | None = None,
     working_size: int | None = None,
+    landmarks: str | os.PathLike[str] | None = None,
     barycentric: bool = False,
     force: bool = False,
     cache: bool = True,
@@ -76,6 +78,8 @@ def match_files(
         As for `match`.
     out : path
         Folder of the result.
+    landmarks : path or None
+        File of corresponding vertices of A and B (`read_landmarks`), which guide the map.
     reestimate : bool
         Take the statistics of batch normalisation from the shape instead of the training shapes.
     barycentric, force, keep, announce
@@ -105,6 +109,10 @@ def match_files(
         **{"refinement": refinement, "unit": unit, "working_size": working_size},
         **{"cache": cache, "progress": progress},
     }
+    if landmarks is not None:
+        if target is None:
+            raise InputError(f"{landmarks}: landmarks are pairs of vertices of two shapes. Give a second shape.")
+        arguments["landmarks"] = read_landmarks(Path(landmarks), shape, target)
     chosen = resolve_method(model, method)
     run = chosen if isinstance(chosen, Run) else None
     if run is not None and reestimate:
@@ -118,7 +126,7 @@ def match_files(
     files = [out / file for file in (f"{name}.txt", f"{name}.vts", "confidence.txt", "map.npz", "match.html")]
     files += [*_colored_files(shape, out / "a_colored"), *_colored_files(goal, out / f"{label}_colored")]
     earlier = files_of_match(out)
-    check_outputs(files, inputs=(a, b), earlier=earlier, force=force)
+    check_outputs(files, inputs=(a, b, None if landmarks is None else Path(landmarks)), earlier=earlier, force=force)
     size = working_size_of(working_size, run)
     words = match_cost([len(one.vertices) for one in (shape, target) if one is not None], size).text(memory)
     if announce is not None and words:
