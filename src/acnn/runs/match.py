@@ -179,6 +179,7 @@ def match_shape(
         of kind `valences`) that it has not.
     """
     method = known_method(refinement)
+    run.check_matches()
     check_matchable(shape, "The shape", spectral=run.shipped)
     run.check_triangulation(shape)
     inputs = run.prepare(shape, unit=unit, cache=cache, progress=begin_stage(progress, "operators"))
@@ -244,6 +245,8 @@ def match(
     refining = known_method(refinement)
     chosen = resolve_method(model, method)
     trained = chosen if isinstance(chosen, Run) else None
+    if trained is not None:
+        trained.check_matches()
     spectral = trained is None or trained.shipped  # another network may have been trained on shapes like these
     remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
     learned = trained.unit if trained is not None else None
