@@ -12,7 +12,7 @@ from typing import Any
 SOURCE = Path(__file__).resolve().parents[1] / "src" / "acnn"
 SUBPACKAGES = (
     *("shapes", "surface", "descriptors", "patches", "network", "correspondence", "datasets", "evaluation"),
-    *("training", "methods", "viewer", "runs"),
+    *("training", "methods", "registration", "viewer", "runs"),
 )
 """In the order of the data flow."""
 MODULES = ("functions", "testing")

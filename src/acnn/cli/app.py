@@ -233,7 +233,7 @@ app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=True, prett
 
 def _show_version(asked: bool) -> None:
     if asked:
-        from acnn import __version__
+        from acnn._version import __version__
 
         print(f"acnn {__version__}")
         raise typer.Exit
@@ -351,7 +351,7 @@ def _log_shown(out: Output, verbose: bool) -> Iterator[None]:
     if not verbose:
         yield
         return
-    from acnn import __version__
+    from acnn._version import __version__
     from acnn.cache import cache_folder
 
     handler = _LogLines(out)

@@ -4,7 +4,8 @@ from acnn.correspondence.blended import BlendedMap, blended_map
 from acnn.correspondence.descriptor_matching import DescriptorMatch, match_by_descriptors
 from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
 from acnn.correspondence.guided_zoomout import guided_zoomout
-from acnn.correspondence.partial_map import PartialMap, partial_map, partial_map_from_descriptors
+from acnn.correspondence.partial_map import partial_map, partial_map_from_descriptors
+from acnn.correspondence.partial_search import PartialMap
 from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import Refined, refine
 from acnn.correspondence.soft_map import (

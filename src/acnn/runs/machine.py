@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import acnn
+from acnn._version import __version__
 from acnn.cache import cache_folder, cache_summary
 from acnn.files import can_write
 from acnn.progress import Progress
@@ -95,7 +95,7 @@ def examine() -> dict[str, Any]:
         `python, platform, versions, extras, cores, threads, memory_mb, cache, data, self_test, problems`; the last
         is a list of messages with advice. The only paths are those of the cache and of `ACNN_DATA`.
     """
-    versions = {"acnn": acnn.__version__} | {name: _version(name) for name in PACKAGES}
+    versions = {"acnn": __version__} | {name: _version(name) for name in PACKAGES}
     facts: dict[str, Any] = {
         "python": platform.python_version(),
         "platform": f"{platform.system()} {platform.machine()}",

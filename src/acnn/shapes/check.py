@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -212,7 +212,7 @@ def _finite_vertices(raw: RawShape, used: NDArray[np.bool_]) -> NDArray[np.bool_
     return finite
 
 
-def _triangles(raw: RawShape, is_face: NDArray[np.bool_]) -> tuple[IntArray, NDArray | None, IntArray]:
+def _triangles(raw: RawShape, is_face: NDArray[np.bool_]) -> tuple[IntArray, NDArray[Any] | None, IntArray]:
     """(m, 3) vertices and texture rows of the triangles of all faces, and the (m,) polygon of each."""
     corners, sizes = raw.corners, raw.sizes
     where = np.arange(len(corners))
@@ -232,19 +232,19 @@ def _triangles(raw: RawShape, is_face: NDArray[np.bool_]) -> tuple[IntArray, NDA
     return corners[triangles], uv_faces, np.flatnonzero(is_face)[polygon]
 
 
-def _mesh_as_read(raw: RawShape, path: str, faces: IntArray, uv_faces: NDArray | None) -> Mesh:
+def _mesh_as_read(raw: RawShape, path: str, faces: IntArray, uv_faces: NDArray[Any] | None) -> Mesh:
     own = np.arange(len(raw.vertices), dtype=np.int32)
     source = Source(path, own, own, tuple(raw.findings))
     return Mesh(raw.vertices, _int32(faces), raw.colors, _texture(raw, uv_faces), source)
 
 
-def _texture(raw: RawShape, uv_faces: NDArray | None) -> Texture | None:
+def _texture(raw: RawShape, uv_faces: NDArray[Any] | None) -> Texture | None:
     if raw.uv is None or uv_faces is None:
         return None
     return Texture(np.ascontiguousarray(raw.uv, np.float64), _int32(uv_faces), raw.image)
 
 
-def _unit_normals(raw: RawShape) -> NDArray | None:
+def _unit_normals(raw: RawShape) -> NDArray[Any] | None:
     if raw.normals is None:
         return None
     length = np.linalg.norm(raw.normals, axis=1)
@@ -257,7 +257,7 @@ def _unit_normals(raw: RawShape) -> NDArray | None:
     return raw.normals / length[:, None]
 
 
-def _int32(array: NDArray) -> IntArray:
+def _int32(array: NDArray[Any]) -> IntArray:
     return np.ascontiguousarray(array, dtype=np.int32)
 
 

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -71,7 +72,7 @@ def _trimesh_silent() -> Iterator[None]:
         log.disabled = before
 
 
-def _solids(kwargs: dict) -> list[dict]:
+def _solids(kwargs: dict[str, Any]) -> list[dict[str, Any]]:
     """The meshes that trimesh read: one, or one for each solid of a text file."""
     if "vertices" in kwargs:
         return [kwargs]
