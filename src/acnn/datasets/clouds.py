@@ -12,8 +12,8 @@ from acnn.datasets.dataset import Dataset, Example, Sample
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh, PointCloud
 
-DENSITY = 2.0
-"""Points per vertex of the mesh: an even cloud has no more of them on fingers than elsewhere."""
+DENSITY = 1.0
+"""Points per vertex of the mesh."""
 
 _CANDIDATES = 4
 """Random points per point that is kept."""

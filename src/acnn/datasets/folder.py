@@ -5,9 +5,9 @@
 - NAME.truth.txt: for every vertex a point on the reference, `face w0 w1 w2`, 0-based (as `acnn data humans --remesh`)
 - NAME.vts, or in `corres/` with the shapes in `off/`: row k of one shape corresponds to row k of another, 1-based
 
-`reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `classes.txt` the classes of
-its vertices, or `NAME.classes.txt` those of each shape (`acnn.datasets.classes`); `dataset.json` may list the shapes with
-their split and subject, as written by `acnn data humans`.
+`reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `classes.txt` the classes
+of its vertices, or `NAME.classes.txt` those of each shape (`acnn.datasets.classes`); `dataset.json` may list the shapes
+with their split and subject, as written by `acnn data humans`.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ class Run:
         """Raise InputError where the run gives classes, and no map."""
         if self.class_names:
             raise InputError(
-                f"{self.name}: was trained for segmentation: it labels vertices with {len(self.class_names)} classes and "
-                "does not match shapes. It works with 'acnn match A --model RUN' (one shape) and 'acnn evaluate RUN'."
+                f"{self.name}: was trained for segmentation, labels {len(self.class_names)} classes and does not match "
+                "shapes: use it with 'acnn match A --model RUN' (one shape) or 'acnn evaluate RUN'."
             )
 
     @property

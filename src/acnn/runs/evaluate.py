@@ -68,10 +68,10 @@ def evaluate_run(
     -------
     tuple[dict[str, Any], list[Failure]]
         What `acnn evaluate --json` prints, and the shapes that could not be prepared or matched; of a segmentation
-        that of `evaluate_segmentation`, and of a learned descriptor its hit rates under `descriptor` as well. The truth on the other
-        side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and `seen_in_validation` name the
-        test shapes that the network was trained on, or that chose the model, whatever they were called then; they are
-        `unknown` for runs that did not record it.
+        that of `evaluate_segmentation`, and of a learned descriptor its hit rates under `descriptor` as well. The truth
+        on the other side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and
+        `seen_in_validation` name the test shapes that the network was trained on, or that chose the model, whatever
+        they were called then; they are `unknown` for runs that did not record it.
     """
     opened = run if isinstance(run, Run) else open_run(run)
     if reestimate:
