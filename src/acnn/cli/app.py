@@ -43,7 +43,7 @@ FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
-    *("demo", "info", "patches", "data", "prepare", "train", "evaluate"),
+    *("sample", "demo", "info", "patches", "data", "prepare", "train", "evaluate"),
     *("match", "transfer", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
 )
 

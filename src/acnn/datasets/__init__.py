@@ -1,8 +1,9 @@
-"""Datasets: built-in humans, FAUST, SHREC'16, folders of shapes, and augmentation."""
+"""Datasets: built-in humans, FAUST, SHREC'16, folders of shapes, pairs, and augmentation."""
 
 from acnn.datasets.builtin import Humans, builtin_human, builtin_humans
 from acnn.datasets.dataset import Dataset, Example, Sample
 from acnn.datasets.open import humans_dataset, open_dataset
+from acnn.datasets.pairs import Pair, PairSet, open_pairs
 from acnn.shapes.mesh import BarycentricPoints
 
 __all__ = [
@@ -10,9 +11,12 @@ __all__ = [
     "Dataset",
     "Example",
     "Humans",
+    "Pair",
+    "PairSet",
     "Sample",
     "builtin_human",
     "builtin_humans",
     "humans_dataset",
     "open_dataset",
+    "open_pairs",
 ]

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acnn.correspondence.texture import sampled
-from acnn.datasets.builtin import builtin_human
+from acnn.datasets.humans.attributes import with_texture
 from acnn.datasets.open import humans_dataset
-from acnn.errors import InputError
 from acnn.files import make_folder
 from acnn.progress import Progress, begin_stage
 from acnn.runs.match import HUMANS
 from acnn.runs.match_files import match_files
 from acnn.runs.transfer import transfer_files
 from acnn.shapes.load import load
-from acnn.shapes.mesh import Mesh, Shape, Texture
+from acnn.shapes.mesh import Mesh
 from acnn.shapes.save import save
 from acnn.viewer.figure_parts import refined_mesh
 from acnn.viewer.images import Image, grid, render, save_png
@@ -28,9 +25,6 @@ from acnn.viewer.match_page import FileMatch, write_match_page
 
 A, B = "human_16_05_remeshed", "human_18_02"
 """Humans of the test split in different poses; A is remeshed, so the triangulations differ."""
-
-HEIGHT, MARGIN, SQUARES = 1024, 8, 26
-"""Height of the texture and margin of its two views in pixels, and squares along the height of the body."""
 
 Show = Callable[[FileMatch, Mesh, Path], Any]
 """Writes pages and images of a match, and of A with the texture of B, into a folder."""
@@ -92,53 +86,6 @@ def show_first_match(match: FileMatch, textured: Mesh, folder: Path) -> Path:
     labels = ["B with its texture", "A with the texture of B"]
     save_png(grid([[_render_textured(match.target), _render_textured(textured)]], [labels]), folder / "texture.png")
     return write_match_page(match, folder / "match.html")
-
-
-def with_texture(human: Shape) -> Mesh:
-    """Give a built-in human a checkerboard texture: front and back views of the body in its rest pose.
-
-    Parameters
-    ----------
-    human : Shape
-        A built-in human in the original triangulation.
-
-    Returns
-    -------
-    Mesh
-        The same mesh with texture coordinates and an image.
-
-    Raises
-    ------
-    InputError
-        If the shape has other faces.
-    """
-    upright = builtin_human()
-    if not isinstance(human, Mesh) or not np.array_equal(upright.faces, human.faces):
-        raise InputError("This texture fits only built-in humans in their original triangulation.")
-    low, size = upright.vertices.min(axis=0), np.ptp(upright.vertices, axis=0)
-    scale = (HEIGHT - 2 * MARGIN) / size[1]  # pixels per unit of length
-    half = round(scale * size[0]) + 2 * MARGIN
-    x, y = ((upright.vertices - low)[:, :2] * scale + MARGIN).T
-    views = [np.column_stack([u / (2 * half), y / HEIGHT]) for u in (x, 2 * half - x)]
-    corners = upright.vertices[upright.faces]
-    behind = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])[:, 2] < 0
-    texture = Texture(
-        np.concatenate(views), (upright.faces + len(x) * behind[:, None]).astype(np.int32), _chequered(half)
-    )
-    return replace(human, texture=texture)
-
-
-def _chequered(half: int) -> NDArray[np.uint8]:
-    """(HEIGHT, 2 half, 3) checkerboard whose colours vary with height and side, warm in front and cold at the back."""
-    row, column = np.mgrid[:HEIGHT, : 2 * half]
-    edge = HEIGHT / SQUARES
-    across = np.where(column < half, column, 2 * half - 1 - column)  # the same side of the body in both views
-    dark = ((across - half / 2) // edge + row // edge) % 2 == 1
-    up, side = 1.0 - row / HEIGHT, across / half
-    front = np.stack([0.95 - 0.25 * up, 0.25 + 0.6 * up, 0.15 + 0.35 * side], axis=-1)
-    back = np.stack([0.15 + 0.35 * side, 0.25 + 0.5 * up, 0.95 - 0.35 * up], axis=-1)
-    color = np.where((column < half)[..., None], front, back)
-    return np.rint(255 * np.where(dark[..., None], 0.55 * color, 0.45 + 0.55 * color)).astype(np.uint8)
 
 
 def _render_textured(mesh: Mesh) -> Image:

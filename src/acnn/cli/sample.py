@@ -1,0 +1,33 @@
+"""`acnn sample`: files to try everything on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from acnn.cli.app import Force, Output, command
+
+
+@command
+def sample(
+    out: Output,
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")],
+    force: Force = False,
+) -> None:
+    """Write files to try everything on: humans, a texture, landmarks, labels, a partial shape, a point cloud."""
+    from acnn.runs.sample import write_sample
+
+    out.result(write_sample(folder, force=force), human=_text)
+
+
+def _text(facts: dict[str, Any]) -> str:
+    files, folder = facts["files"], Path(facts["out"])
+    alone = {name: about for name, about in files.items() if "/" not in name}
+    width = max(map(len, alone))
+    lines = [f"{folder}: {len(files)} files"]
+    lines += [f"  {name:<{width}}  {about}" for name, about in alone.items()]
+    lines += [f"  {'shapes/':<{width}}  {len(files) - len(alone)} humans in one connectivity, to train on"]
+    lines += [f"Next: acnn match {folder / 'A.ply'} {folder / 'B.obj'} --out result"]
+    return "\n".join(lines)
