@@ -202,6 +202,7 @@ def match_shape(
         of kind `valences`) that it has not.
     """
     method = known_method(refinement)
+    run.check_matches()
     check_matchable(shape, "The shape", spectral=run.shipped)
     run.check_triangulation(shape)
     copy = _copies([shape], working_size_of(working_size, run), progress)[0]
@@ -282,6 +283,8 @@ def match(
     known = None if landmarks is None else landmarks_of(landmarks, (len(a.vertices), len(b.vertices)))
     chosen = resolve_method(model, method)
     run = chosen if isinstance(chosen, Run) else None
+    if run is not None:
+        run.check_matches()
     spectral = run is None or run.shipped  # another network may have been trained on shapes like these
     remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
     if run is not None:
