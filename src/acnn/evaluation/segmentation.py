@@ -75,7 +75,8 @@ def evaluate_classes(
     if not total > 0:
         raise InputError(f"{name or 'The shape'}: no vertex has a known class, so that classes cannot be compared.")
     cell = np.asarray(truth, np.int64)[known] * count + np.asarray(predicted)[known]
-    confusion = np.bincount(cell, weights=areas[known] / total, minlength=count * count)
+    confusion: FloatArray = np.zeros(count * count)
+    np.add.at(confusion, cell, areas[known] / total)
     return SegmentationEvaluation(name, confusion.reshape(count, count))
 
 

@@ -291,7 +291,8 @@ def match(
         run.check_triangulation(a)
         run.check_triangulation(b)
     size = working_size_of(working_size, run)
-    pair = _Pair(*_copies([a, b], size, progress), known)
+    copy_a, copy_b = _copies([a, b], size, progress)
+    pair = _Pair(copy_a, copy_b, known)
     learned = run.unit if run is not None else None
     there = surface_of(pair.b.shape, learned)
     if unit is not None:

@@ -64,7 +64,7 @@ class Workspace:
         """An array of at least `length` entries, of which the first `used` keep their values."""
         array = self._arrays.get(name)
         if array is None or len(array) < length:
-            grown = np.empty(length + length // 2, dtype)
+            grown: NDArray[Any] = np.empty(length + length // 2, dtype)
             if array is not None:
                 grown[:used] = array[:used]
             self._arrays[name] = array = grown

@@ -186,8 +186,8 @@ def reduced(shape: Shape, count: int) -> Shape:
     n = len(shape.vertices)
     path = "" if shape.source is None else shape.source.path
     if isinstance(shape, PointCloud):
-        order = np.argsort(morton_codes(shape.vertices), kind="stable")
-        kept = np.sort(order[np.linspace(0, n - 1, count).astype(np.int64)])
+        along = np.argsort(morton_codes(shape.vertices), kind="stable")
+        kept = np.sort(along[np.linspace(0, n - 1, count).astype(np.int64)])
         normals = None if shape.normals is None else shape.normals[kept]
         return PointCloud(shape.vertices[kept], normals, source=_subset(path, kept, n))
     order, points, faces = _ordered(shape)
@@ -287,7 +287,7 @@ def _without_debris(mesh: Mesh) -> Mesh:
 
 
 @compiled(nogil=True)
-def _farthest(points: NDArray[np.float64], first: int, count: int) -> NDArray[np.int64]:
+def _farthest(points: FloatArray, first: int, count: int) -> NDArray[np.int64]:
     samples = np.empty(count, np.int64)
     gap = np.full(len(points), np.inf)
     latest = first
