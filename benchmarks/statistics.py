@@ -1,6 +1,6 @@
 """Statistics of generated bones: recovery of known modes, level and power of the group test, and quality curves.
 
-python benchmarks/statistics.py [--repetitions 400] [--power-repetitions 200] [--json]
+python benchmarks/statistics.py [--repetitions N] [--power-repetitions N] [--only angles|curves|level|power] [--json]
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ PERMUTATIONS = 999
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=400)
-    parser.add_argument("--power-repetitions", type=int, default=200)
+    parser.add_argument("--power-repetitions", type=int, default=100)
+    parser.add_argument("--only", choices=("angles", "curves", "level", "power"))
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     began = time.process_time()
-    facts = {
-        "environment": environment(["numpy", "scipy"]),
-        "angles": angles(),
-        "curves": curves(),
-        "level": rejections(given.repetitions, None),
-        "power": {name: rejections(given.power_repetitions, k) for k, name in enumerate(names())},
+    measurements = {
+        "angles": angles,
+        "curves": curves,
+        "level": lambda: rejections(range(given.repetitions), None),
+        "power": lambda: {name: rejections(range(given.power_repetitions), k) for k, name in enumerate(names())},
     }
+    facts: dict[str, object] = {"environment": environment(["numpy", "scipy"])}
+    for name, measure in measurements.items():
+        if given.only in (None, name):
+            facts[name] = measure()
+            print(f"{name}: {json.dumps(facts[name])}", file=sys.stderr, flush=True)
     facts["cpu_seconds"] = time.process_time() - began
-    out = sys.stderr if given.json else sys.stdout
-    for key, value in facts.items():
-        print(f"{key}: {json.dumps(value)}", file=out, flush=True)
-    if given.json:
-        print(json.dumps(facts))
+    print(json.dumps(facts, indent=None if given.json else 1))
 
 
 def names() -> tuple[str, ...]:
@@ -86,10 +87,10 @@ def angle(statistics: acnn.registration.ShapeStatistics, family: acnn.datasets.F
     return float(np.degrees(subspace_angles(found.T, family.modes.reshape(5, -1).T)[0]))
 
 
-def rejections(repetitions: int, mode: int | None) -> dict[str, float]:
+def rejections(repetitions: range, mode: int | None) -> dict[str, float]:
     """Fraction of comparisons of 20 and 20 bones with p <= 0.05; one group shifted by 1 sd along a mode, or not."""
     rejected = np.zeros(2)
-    for repetition in range(repetitions):
+    for repetition in repetitions:
         family = acnn.make_family("bone", 2 * GROUP, vertices=VERTICES, seed=10_000 + repetition)
         shapes = family.vertices.copy()
         if mode is not None:
@@ -98,7 +99,8 @@ def rejections(repetitions: int, mode: int | None) -> dict[str, float]:
         labels = ["a"] * GROUP + ["b"] * GROUP
         result = compare_groups(aligned, labels, permutations=PERMUTATIONS, seed=repetition)
         rejected += [result.p_value <= 0.05, (result.p_values <= 0.05).any()]
-    return {"repetitions": repetitions, "shape": rejected[0] / repetitions, "any vertex": rejected[1] / repetitions}
+    count = len(repetitions)
+    return {"repetitions": count, "shape": rejected[0] / count, "any vertex": rejected[1] / count}
 
 
 def curves() -> dict[str, float]:

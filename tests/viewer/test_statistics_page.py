@@ -55,7 +55,7 @@ def test_large_shapes_are_reduced(bones, monkeypatch):
 
 def test_sliders_scatter_and_colours_work(page, tmp_path):
     path = write_statistics_page(page, tmp_path / "statistics.html")
-    with Browser(820, 1500) as browser:
+    with Browser(1000, 1700) as browser:
         browser.open(path.as_uri())
         browser.wait("Number(document.documentElement.dataset.drawn) > 0")
         mean = browser.picture("#cell-model")
