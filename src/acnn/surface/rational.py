@@ -33,8 +33,8 @@ TOLERANCE = 5e-4
 """Largest error of p_t on the whole spectrum; rows then have L1 errors of 0.001 to 0.003 on a human."""
 
 REACH = 3.7
-"""Radius of the neighbourhood of a cell, in standard deviations sqrt(2 t) of the largest scale: a Gaussian has a mass
-of 2e-4 (in one dimension) or 1e-3 (in two) beyond it. On FAUST, L1 errors are the same as with 4.5."""
+"""Radius of the neighbourhood of a cell, in standard deviations sqrt(2 t) of the largest scale: a Gaussian has mass
+2e-4 (in one dimension) or 1e-3 (in two) beyond it. On FAUST, L1 errors are the same as with 4.5."""
 
 REACH_EDGES = 10.0
 """Least radius of the neighbourhood of a cell in mean edge lengths, for coarse meshes."""
