@@ -356,7 +356,7 @@ def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
     if not isinstance(header, dict):
         raise ValueError("its header is damaged")
     metadata = header.pop("__metadata__", None)
-    arrays = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for name, about in header.items():
         try:
             begin, end = (8 + length + int(offset) for offset in about["data_offsets"])

@@ -202,7 +202,7 @@ def heat_kernels(surface: Surface, frames: FloatArray, settings: PatchSettings) 
 def narrow_rows(
     kernels: HeatKernels,
     settings: PatchSettings,
-    thetas: Sequence[float],
+    thetas: Sequence[float] | FloatArray,
     scales: Sequence[int],
     keep: float,
     rows: IntArray | None = None,
@@ -217,7 +217,7 @@ def narrow_rows(
         Of the surface.
     settings : PatchSettings
         Anisotropy and scales.
-    thetas : Sequence[float]
+    thetas : Sequence[float] or array
         Angles.
     scales : Sequence[int]
         Positions of the narrow scales.
@@ -246,7 +246,7 @@ def narrow_rows(
                 progress(done + number * total, total * len(groups))
 
         chosen = [times[i] for i in group]
-        parts.append(kernels.rows(settings.alpha, list(thetas), chosen, keep, rows, threads=threads, progress=report))
+        parts.append(kernels.rows(settings.alpha, [*map(float, thetas)], chosen, keep, rows, threads=threads, progress=report))
     if groups == [list(range(len(times)))]:
         return parts[0]
     return _interleaved(parts, groups, len(thetas), len(times))
@@ -255,7 +255,7 @@ def narrow_rows(
 def _stored_rows(
     kernels: HeatKernels,
     settings: PatchSettings,
-    thetas: Sequence[float],
+    thetas: Sequence[float] | FloatArray,
     scales: Sequence[int],
     threads: int | None,
     progress: Progress | None,
