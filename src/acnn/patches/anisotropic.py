@@ -246,7 +246,9 @@ def narrow_rows(
                 progress(done + number * total, total * len(groups))
 
         chosen = [times[i] for i in group]
-        parts.append(kernels.rows(settings.alpha, [*map(float, thetas)], chosen, keep, rows, threads=threads, progress=report))
+        parts.append(
+            kernels.rows(settings.alpha, [*map(float, thetas)], chosen, keep, rows, threads=threads, progress=report)
+        )
     if groups == [list(range(len(times)))]:
         return parts[0]
     return _interleaved(parts, groups, len(thetas), len(times))
