@@ -7,19 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import datasets, refinements, runs
 from acnn.cli.app import Output, command
 
 
 @command
 def evaluate(
     out: Output,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.")],
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder.", autocompletion=runs)],
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.")
+        str | None,
+        typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.", autocompletion=datasets),
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Test shapes, e.g. 060-079.")] = None,
     refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="Refinement, reported under 'refined'.")
+        str,
+        typer.Option(
+            metavar="none|fm|zoomout|pfm|auto",
+            help="Refinement, reported under 'refined'.",
+            autocompletion=refinements,
+        ),
     ] = "auto",
     reestimate: Annotated[
         bool, typer.Option("--reestimate", help="Batch statistics of each query, not of the training shapes.")

@@ -7,13 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import refinements, runs
 from acnn.cli.app import Force, Output, command
 
 
 @command
 def figure(
     out: Output,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.", autocompletion=runs)
+    ],
     kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of figure: transfer, errors, filters or curve.")],
     file: Annotated[Path, typer.Option("--out", metavar="F.png", help="Output image.")],
     data: Annotated[
@@ -21,7 +24,9 @@ def figure(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to render, e.g. 080,085,090.")] = None,
     shapes: Annotated[int, typer.Option(help="Number of shapes if --test is not given.")] = 4,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.")] = "auto",
+    refine: Annotated[
+        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
+    ] = "auto",
     up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
     workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
     force: Force = False,

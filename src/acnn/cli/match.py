@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import methods, models, refinements
 from acnn.cli.app import Force, Output, command
 
 
@@ -14,20 +15,31 @@ from acnn.cli.app import Force, Output, command
 def match(
     out: Output,
     a: Annotated[Path, typer.Argument(metavar="A", help="A mesh or point cloud.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder.")],
     b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Output folder; default: a new one, A_to_B.")
+    ] = None,
     method: Annotated[
         str,
         typer.Option(
             metavar="auto|METHOD",
             help="'auto': the pretrained model or, where it does not fit, descriptors. See 'acnn methods'.",
+            autocompletion=methods,
         ),
     ] = "auto",
     model: Annotated[
-        str | None, typer.Option(metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.")
+        str | None,
+        typer.Option(
+            metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.", autocompletion=models
+        ),
     ] = None,
     refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="Refinement of the map by functional maps.")
+        str,
+        typer.Option(
+            metavar="none|fm|zoomout|pfm|auto",
+            help="Refinement of the map by functional maps.",
+            autocompletion=refinements,
+        ),
     ] = "auto",
     reestimate: Annotated[
         bool, typer.Option("--reestimate", help="Batch statistics of the query, not of the training shapes.")
@@ -42,9 +54,10 @@ def match(
 
     The pretrained model 'humans' is bundled; where it does not fit, matching falls back to descriptors.
     """
-    from acnn.runs.match_files import match_files
+    from acnn.runs.match_files import free_result_folder, match_files
     from acnn.viewer.match_page import FileMatch, write_match_page
 
+    folder = folder or free_result_folder(a, b)
     kept: list[FileMatch] = []
     with out.progress() as progress:
         facts = match_files(

@@ -223,6 +223,8 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         hint = f"Names of networks that come with the package: {', '.join(shipped_models())}."
         if (folder / "run.json").exists():
             hint = "It was stopped before the first model was saved."
+        elif below := _runs_below(folder):
+            hint = f"Did you mean {' or '.join(map(str, below))}?"
         raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}")
     path = folder / "model.safetensors"
     facts = _read_facts(folder / "run.json")
@@ -230,6 +232,11 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     config = RunConfig.from_dict(metadata.get("config"), str(path))
     reference, mirror = _read_reference(folder / "reference.safetensors", matcher.classes)
     return Run(folder, matcher, config, reference, mirror, facts)
+
+
+def _runs_below(folder: Path) -> list[Path]:
+    """Folders of runs in a folder: `demo/run` in `demo`, say; at most three."""
+    return sorted(path.parent for path in folder.glob("*/model.safetensors"))[:3]
 
 
 def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None]:

@@ -179,7 +179,7 @@ def match_shape(
         of kind `valences`) that it has not.
     """
     method = known_method(refinement)
-    check_matchable(shape, "The shape", spectral=run.shipped)
+    check_matchable(shape, "The shape", spectral=run.shipped, unit=unit)
     run.check_triangulation(shape)
     inputs = run.prepare(shape, unit=unit, cache=cache, progress=begin_stage(progress, "operators"))
     surface = surface_of(shape, inputs.unit)
@@ -245,7 +245,7 @@ def match(
     chosen = resolve_method(model, method)
     trained = chosen if isinstance(chosen, Run) else None
     spectral = trained is None or trained.shipped  # another network may have been trained on shapes like these
-    remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
+    remarks = [*check_matchable(a, "A", spectral=spectral, unit=unit), *check_matchable(b, "B", spectral=spectral)]
     learned = trained.unit if trained is not None else None
     there = surface_of(b, learned)
     if unit is not None:

@@ -151,6 +151,27 @@ def match_files(
     return facts
 
 
+def free_result_folder(a: Path, b: Path | None) -> Path:
+    """A folder for a result that was given none: `A_to_B` below the current folder, or `A_to_B-2` and so on.
+
+    Parameters
+    ----------
+    a, b : Path
+        Files; without B the name is `A_to_reference`.
+
+    Returns
+    -------
+    Path
+        That does not exist yet.
+    """
+    name = f"{a.stem}_to_{b.stem if b is not None else 'reference'}"
+    folder, number = Path(name), 1
+    while os.path.lexists(folder):
+        number += 1
+        folder = Path(f"{name}-{number}")
+    return folder
+
+
 def _notices(facts: dict[str, Any], judgement: Judgement) -> list[str]:
     """What a user should know before trusting a match; empty where there is nothing."""
     found = [*judgement.reasons, *judgement.advice, *facts["remarks"]]
