@@ -123,10 +123,16 @@ class Output:
         from acnn.cli._display import open_display
         from acnn.compilation import on_compilation
 
-        with open_display() as display, on_compilation(lambda: self.message(COMPILING)):
+        with open_display() as display:
             self._display = display
+            compiling = on_compilation(
+                lambda: self.message(COMPILING),
+                pause=lambda: display.compiling(True),
+                go_on=lambda: display.compiling(False),
+            )
             try:
-                yield display if stage is None else display.stage(stage)
+                with compiling:
+                    yield display if stage is None else display.stage(stage)
             finally:
                 self._display = None
 

@@ -12,6 +12,9 @@ SECONDS = 3.0, 4e-7
 GIGABYTES = 0.5, 4.7e-9
 """Peak memory: constant, and coefficient of n^2 of the larger shape."""
 
+STAGES = {"reading": 0.02, "operators": 0.60, "network output": 0.08, "refinement": 0.25, "writing": 0.05}
+"""Fraction of the time of a match that each stage takes, of A and B together."""
+
 MIN_REPORTED = 60.0
 """Shortest estimate that is reported, in seconds."""
 
@@ -76,6 +79,32 @@ def match_cost(vertices: Sequence[int]) -> MatchCost:
     counts = tuple(int(count) for count in vertices)
     seconds = sum(SECONDS[0] + SECONDS[1] * count**2 for count in counts)
     return MatchCost(counts, seconds, GIGABYTES[0] + GIGABYTES[1] * max(counts) ** 2)
+
+
+def match_stages(vertices: Sequence[int], *, refined: bool = True) -> dict[str, float]:
+    """Expected seconds of the stages of a match through a network, on two cores.
+
+    Parameters
+    ----------
+    vertices : Sequence[int]
+        Number of vertices of A, or of A and B, that are matched.
+    refined : bool
+        Whether the map is refined.
+
+    Returns
+    -------
+    dict[str, float]
+        By the names of the stages, in their order.
+    """
+    costs = [match_cost([count]).seconds / 2 for count in vertices]
+    total = sum(costs)
+    stages = {"reading": STAGES["reading"] * total}
+    for name, cost in zip("AB", costs, strict=False):
+        of = f" of {name}" if len(costs) > 1 else ""
+        stages |= {f"{stage}{of}": STAGES[stage] * cost for stage in ("operators", "network output")}
+    if refined:
+        stages["refinement"] = STAGES["refinement"] * total
+    return stages | {"writing": STAGES["writing"] * total}
 
 
 def peak_memory_mb() -> float:

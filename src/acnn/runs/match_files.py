@@ -21,8 +21,8 @@ from acnn.errors import InputError
 from acnn.files import check_outputs, write_atomic
 from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
-from acnn.progress import Progress, begin_stage
-from acnn.runs.cost import machine_memory_mb, match_cost
+from acnn.progress import Progress, begin_stage, expect_stages
+from acnn.runs.cost import machine_memory_mb, match_cost, match_stages
 from acnn.runs.match import match, match_shape, resolve_method
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
@@ -110,7 +110,10 @@ def match_files(
     files += [*_colored_files(shape, out / "a_colored"), *_colored_files(goal, out / f"{label}_colored")]
     earlier = files_of_match(out)
     check_outputs(files, inputs=(a, b), earlier=earlier, force=force)
-    cost = match_cost([len(one.vertices) for one in (shape, target) if one is not None])
+    counts = [len(one.vertices) for one in (shape, target) if one is not None]
+    cost = match_cost(counts)
+    if run is not None:
+        expect_stages(progress, match_stages(counts, refined=refinement != "none"))
     words = cost.text(machine_memory_mb()["available"] / 1024)
     if announce is not None and words:
         announce(words)
