@@ -28,6 +28,7 @@ _WHERE = {
     "geodesic_distances": "acnn.functions",
     "heat_kernel_rows": "acnn.functions",
     "load": "acnn.shapes",
+    "make_family": "acnn.datasets",
     "match": "acnn.runs.match",
     "match_files": "acnn.runs.match_files",
     "match_shape": "acnn.runs.match",
@@ -39,6 +40,7 @@ _WHERE = {
     "refine": "acnn.correspondence",
     "render": "acnn.viewer",
     "save": "acnn.shapes",
+    "shape_statistics": "acnn.registration",
     "shot": "acnn.descriptors",
     "shot_descriptors": "acnn.functions",
     "surface_of": "acnn.surface",
@@ -65,7 +67,7 @@ __all__ = sorted(_WHERE)
 if TYPE_CHECKING:
     from acnn import nn, testing
     from acnn.correspondence import refine, transfer_shape, transfer_texture
-    from acnn.datasets import builtin_human, builtin_humans, open_dataset
+    from acnn.datasets import builtin_human, builtin_humans, make_family, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError
     from acnn.functions import (
@@ -80,6 +82,7 @@ if TYPE_CHECKING:
     )
     from acnn.methods.run import open_run
     from acnn.patches import PatchOperator, PatchSettings, build_patches
+    from acnn.registration import shape_statistics
     from acnn.runs.evaluate import evaluate_run
     from acnn.runs.match import match, match_shape
     from acnn.runs.match_files import match_files

@@ -11,7 +11,7 @@ from page_content import addresses, changed, content, unpacked
 
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
-from acnn.shapes.mesh import Source
+from acnn.shapes.mesh import Source, Texture
 from acnn.surface import surface_of
 from acnn.viewer.colors import position_bytes
 from acnn.viewer.match_page import FileMatch, match_html, write_match_page
@@ -73,11 +73,52 @@ def test_the_page_holds_shapes_map_confidence_and_colours():
     assert match_html(match) == text
 
 
-def test_shapes_of_other_units_are_drawn_at_one_size_and_upright():
-    found = content(match_html(matched_pair(turned=True)))
-    assert (found["a"]["up"], found["b"]["up"]) == ("z", "y")
-    assert found["a"]["step"] == pytest.approx(found["b"]["step"], rel=0.01)
-    assert content(match_html(matched_pair()))["a"]["up"] == "y"
+def test_shapes_of_other_units_and_axes_are_drawn_at_one_size_and_aligned():
+    match = matched_pair(turned=True)
+    found = content(match_html(match))
+    drawn = {}
+    for name in ("a", "b"):
+        given = found[name]
+        drawn[name] = np.array(given["low"]) + given["step"] * unpacked(given["vertices"]).reshape(-1, 3)
+    size = np.ptp(drawn["b"], axis=0).max()
+    np.testing.assert_allclose(drawn["a"], drawn["b"][match.matched], atol=0.005 * size)
+
+
+@pytest.mark.parametrize(("extents", "up"), [((0.6, 0.3, 2.0), "z"), ((0.6, 2.0, 0.3), "y"), ((0.5, 1.0, 1.8), "y")])
+def test_the_up_axis_is_that_in_which_both_stand(extents, up):
+    match = matched_pair()
+    scaled = extents / np.ptp(match.target.vertices, axis=0)
+    tall = Mesh(match.target.vertices * scaled, match.target.faces)
+    shape = replace(match.a, vertices=tall.vertices[match.matched])
+    match = replace(match, a=shape, target=tall, here=surface_of(shape), there=surface_of(tall))
+    assert content(match_html(match))["up"] == up
+
+
+def test_the_checkerboard_on_a_lies_at_the_matched_points():
+    match = matched_pair()
+    found = content(match_html(match))
+    images = found["b"]["low"] + found["b"]["step"] * unpacked(found["images"]).reshape(-1, 3)
+    gaps = np.linalg.norm(images - match.there.vertices[match.matched], axis=1)
+    assert gaps.max() < match.there.mean_edge
+    assert content(match_html(replace(match, target=PointCloud(match.target.vertices), there=match.here)))["images"]
+    cloud = PointCloud(match.target.vertices)
+    assert content(match_html(replace(match, target=cloud, there=surface_of(cloud))))["images"] is None
+
+
+def test_a_texture_of_b_is_shown_on_a():
+    match = matched_pair()
+    assert content(match_html(match))["b"]["texture"] is None
+    uv = match.target.vertices[:, :2] - match.target.vertices[:, :2].min(axis=0)
+    image = np.zeros((16, 16, 3), np.uint8)
+    image[8:, :, 0] = 255
+    textured = replace(match.target, texture=Texture(uv / uv.max(), match.target.faces, image))
+    found = content(match_html(replace(match, target=textured)))
+    for name in ("a", "b"):
+        texture = found[name]["texture"]
+        assert texture["image"].startswith("data:image/jpeg;base64,")
+        corners = texture["low"] + texture["step"] * unpacked(texture["uv"]).reshape(-1, 2)
+        assert unpacked(texture["faces"]).max() < len(corners)
+        assert len(unpacked(texture["faces"])) == len(unpacked(found[name]["faces"]))
 
 
 def said(match):
@@ -138,8 +179,8 @@ def test_the_page_works_in_a_browser(tmp_path):
         assert text("a-caption") == "A person <1>.ply162 vertices"
         first = browser.picture(".cells")
         half = first.shape[1] // 2
-        # The shapes are equal and so are their colours: both cells show one picture, captions and edges apart.
-        inner = slice(60, -10), slice(10, half - 10)
+        # The shapes are equal and so are their colours: both cells show one picture, edges apart.
+        inner = slice(10, -10), slice(10, half - 10)
         assert changed(first[:, :half][inner], first[:, -half:][inner]) < 0.02
         confidence = press("input[value=confidence]")
         assert changed(first[:, :half], confidence[:, :half]) > 0.05
@@ -148,15 +189,36 @@ def test_the_page_works_in_a_browser(tmp_path):
         assert "100" in text("bar-ticks")
         press("input[value=match]")
 
+        board = press("input[value=checkerboard]")
+        assert changed(first[:, :half], board[:, :half]) > 0.05
+        assert changed(board[:, :half][inner], board[:, -half:][inner]) < 0.1
+        press("input[value=distortion]")
+        assert text("bar-name") == "relative change of edge lengths"
+        press("input[value=match]")
+
         marked = click("a")
-        for side in (slice(None, half), slice(half, None)):  # a marker on each shape, no more
-            assert 0 < changed(first[:, side], marked[:, side]) < 0.02
+        for side in (slice(None, half), slice(half, None)):  # a marker with a number on each shape, and a line
+            assert 0 < changed(first[:, side], marked[:, side]) < 0.03
+        assert browser.run("document.querySelectorAll('#overlay line').length") == 1
         vertex, there = map(int, re.search(r"Vertex (\d+) of A → vertex (\d+) of B", text("picked")).groups())
         assert match.matched[vertex - 1] == there
         click("b")
         found = re.search(r"Vertex (\d+) of B: vertex (\d+) of A is matched to it", text("picked"))
         there, vertex = map(int, found.groups())
         assert match.matched[vertex - 1] == there
+
+        pins = browser.run("[...document.querySelectorAll('#pins li')].map(pin => pin.textContent)")
+        assert len(pins) in (1, 2)  # both clicks may have met the same pair
+        assert re.search(r"vertex \d+ of A → vertex \d+ of B, confidence", pins[0])
+        browser.run("window.saved = []; URL.createObjectURL = blob => { saved.push(blob); return 'data:,'; }")
+        for name in ("map", "pins"):
+            browser.run(f"document.getElementById('save-{name}').click()")
+        lines = browser.run("saved[0].text()").split()
+        assert [int(line) for line in lines] == [-1, *match.matched]
+        assert browser.run("saved[1].text()").startswith("pin,a,b,confidence\n1,")
+        press("#clear")
+        assert text("pins") == ""
+        assert browser.run("document.getElementById('overlay').childElementCount") == 0
 
         cell = browser.box("#cell-b")
         before = browser.picture(".cells")

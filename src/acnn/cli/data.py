@@ -1,4 +1,4 @@
-"""`acnn data`: generate datasets of humans and of partial shapes."""
+"""`acnn data`: generate datasets of humans, of other families of shapes, and of partial shapes."""
 
 from __future__ import annotations
 
@@ -46,6 +46,39 @@ def humans(
         progress=out.message,
     )
     out.result(facts, human=_text)
+
+
+@data.command("family")
+@command
+def family(
+    out: Output,
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="bone, hand or quadruped.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")],
+    count: Annotated[int, typer.Option(metavar="N", help="Number of shapes.")] = 20,
+    vertices: Annotated[int, typer.Option(metavar="N", help="Vertices per shape.")] = 1500,
+    pose: Annotated[float, typer.Option(metavar="X", help="Size of the joint angles, 0 (all in one pose) to 1.")] = 1.0,
+    remesh: Annotated[
+        bool, typer.Option("--remesh", help="Remesh every shape, so that each has a different triangulation.")
+    ] = False,
+    seed: Annotated[int, typer.Option(metavar="K", help="Random seed.")] = 0,
+    force: Force = False,
+) -> None:
+    """Generate a family of shapes with known correspondence: long bones, hands or quadrupeds."""
+    from acnn.runs.data import family_into
+
+    with out.progress(f"writing {kind}s") as progress:
+        facts = family_into(
+            kind,
+            folder,
+            count=count,
+            vertices=vertices,
+            pose=pose,
+            remeshed=remesh,
+            seed=seed,
+            force=force,
+            progress=progress,
+        )
+    out.result(facts, human=_family_text)
 
 
 @data.command("parts")
@@ -111,6 +144,14 @@ def _parts_text(facts: dict[str, Any]) -> str:
         f"  open as  {facts['data']}",
     ]
     return "\n".join(lines)
+
+
+def _family_text(facts: dict[str, Any]) -> str:
+    own = "each in a different triangulation" if facts["remeshed"] else "one triangulation"
+    return (
+        f"{facts['shapes']} {facts['kind']}s ({facts['vertices']} vertices, {own}) written to {facts['out']} in "
+        f"{facts['seconds']:.0f} s"
+    )
 
 
 def _text(facts: dict[str, Any]) -> str:

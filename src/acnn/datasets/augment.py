@@ -17,6 +17,7 @@ from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.errors import InputError
 from acnn.files import full_disk, read_arrays, write_arrays
 from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.shapes.topology import mesh_edges
 from acnn.surface.simplify import Remeshed, remesh
 from acnn.types import FloatArray, IntArray
 
@@ -104,14 +105,13 @@ class RemeshedSample:
         Raises
         ------
         InputError
-            Where the shape is a cloud, or not closed.
+            Where the shape is a cloud, or not manifold.
         """
         original = self.read()
         mesh = original.shape
         if not isinstance(mesh, Mesh):
             raise InputError("A point cloud cannot be remeshed: use meshes.")
-        _check_closed(mesh)
-        remeshed = _cached_remesh(mesh, self.seed, self.varied)
+        remeshed = cached_remesh(mesh, self.seed, self.varied)
         nearest = remeshed.truth.nearest_vertex(mesh.vertices, mesh.faces)
         labels: IntArray = original.labels[nearest].astype(np.int32)
         mirrored = None if original.mirrored is None else original.mirrored[nearest]
@@ -198,7 +198,7 @@ def with_remeshed(dataset: Dataset, count: int = 1, seed: int = 0) -> Dataset:
     Parameters
     ----------
     dataset : Dataset
-        Of closed meshes.
+        Of meshes.
     count : int
         Number of remeshed versions per sample.
     seed : int
@@ -299,19 +299,29 @@ def aligned(points: FloatArray, target: FloatArray) -> FloatArray:
     return (points - centre) @ (u @ reflection @ vt) + target_centre
 
 
-def _cut(dataset: Dataset, settings: AugmentSettings) -> tuple[Sample, ...]:
-    """Partial shapes of a dataset's shapes."""
-    count = round(settings.cut * len(dataset))
-    if not count:
-        return ()
-    if dataset.unit is None:
-        raise InputError(
-            "Partial shapes need a unit of length in common with full shapes: in this dataset each shape has its own."
-        )
-    return parts_of(dataset, settings.cut_kind, MISSING, count=count, seed=settings.augment_seed).samples
+def cached_remesh(mesh: Mesh, seed: int, varied: bool = False) -> Remeshed:
+    """Remesh a mesh, or take the result from the cache.
 
+    Parameters
+    ----------
+    mesh : Mesh
+        Manifold.
+    seed : int
+        Of the triangulation.
+    varied : bool
+        As of `RemeshedSample`.
 
-def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
+    Returns
+    -------
+    Remeshed
+
+    Raises
+    ------
+    InputError
+        Where an edge has more than two faces.
+    """
+    if crowded := int((mesh_edges(mesh.faces).counts > 2).sum()):
+        raise InputError(f"{crowded} edges have more than two faces: only manifold meshes can be remeshed.")
     digest = hashlib.blake2b(f"remesh {VERSION} {seed} {varied} {len(mesh.vertices)} ".encode(), digest_size=20)
     for array in (mesh.vertices, mesh.faces):
         digest.update(np.ascontiguousarray(array).tobytes())
@@ -345,11 +355,16 @@ def _cached_remesh(mesh: Mesh, seed: int, varied: bool) -> Remeshed:
     return made
 
 
-def _check_closed(mesh: Mesh) -> None:
-    half = np.sort(mesh.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2).astype(np.int64), axis=1)
-    _, count = np.unique(half[:, 0] * len(mesh.vertices) + half[:, 1], return_counts=True)
-    if (count != 2).any():
-        raise InputError(f"{int((count != 2).sum())} edges do not have two faces: only closed meshes can be remeshed.")
+def _cut(dataset: Dataset, settings: AugmentSettings) -> tuple[Sample, ...]:
+    """Partial shapes of a dataset's shapes."""
+    count = round(settings.cut * len(dataset))
+    if not count:
+        return ()
+    if dataset.unit is None:
+        raise InputError(
+            "Partial shapes need a unit of length in common with full shapes: in this dataset each shape has its own."
+        )
+    return parts_of(dataset, settings.cut_kind, MISSING, count=count, seed=settings.augment_seed).samples
 
 
 def _draws(text: str) -> tuple[float, float]:

@@ -177,68 +177,76 @@ class Dataset:
         InputError
             Where a name or a number of a range does not exist, or a range runs backwards.
         """
-        items = wanted.split(",") if isinstance(wanted, str) else list(wanted)
-        selection: dict[str, Sample] = {}
-        for item in (item.strip() for item in items):
-            if item:
-                selection.update((sample.name, sample) for sample in self._matching(item))
-        if not selection:
-            raise InputError(f"{self.name}: '{wanted}' names no shape. {self._holds()}")
-        return replace(self, samples=tuple(selection.values()))
+        return replace(self, samples=tuple(select_samples(self.samples, wanted, self.name)))
 
     def named(self, name: str) -> Sample:
         """Return the sample of a name; raises InputError where there is none."""
         for sample in self.samples:
             if sample.name == name:
                 return sample
-        raise InputError(f"{self.name}: there is no shape '{name}'. {self._holds()}")
+        raise InputError(f"{self.name}: there is no shape '{name}'. {_holds(self.samples)}")
 
-    def _matching(self, item: str) -> list[Sample]:
-        names = [sample.name for sample in self.samples]
-        if item in names:
-            return [self.samples[names.index(item)]]
-        if item == "all":
-            return list(self.samples)
-        if item in ("train", "test") and any(sample.split for sample in self.samples):
-            return [sample for sample in self.samples if sample.split == item]
-        if item.isdecimal():
-            found = [sample for sample in self.samples if sample.number == int(item)]
-        elif bounds := re.fullmatch(r"(\d{1,9})-(\d{1,9})", item):
-            found = self._numbered(item, *map(int, bounds.groups()))
-        elif any(sign in item for sign in "*?["):
-            found = [sample for sample in self.samples if fnmatch.fnmatchcase(sample.name, item)]
-        else:
-            # A name may itself contain hyphens, so each of them may be the one between two names.
-            ends = [(item[:at], item[at + 1 :]) for at, sign in enumerate(item) if sign == "-"]
-            ranges = [(names.index(a), names.index(b)) for a, b in ends if a in names and b in names]
-            if ranges and ranges[0][0] > ranges[0][1]:
-                raise InputError(f"{self.name}: the range '{item}' runs backwards: exchange its ends. {self._holds()}")
-            found = list(self.samples[ranges[0][0] : ranges[0][1] + 1]) if ranges else []
-        if not found:
-            raise InputError(f"{self.name}: there is no shape '{item}'. {self._holds()}")
-        return found
 
-    def _numbered(self, item: str, first: int, last: int) -> list[Sample]:
-        if first > last:
-            raise InputError(f"{self.name}: the range '{item}' runs backwards: exchange its ends. {self._holds()}")
-        found = sorted(
-            (s for s in self.samples if s.number is not None and first <= s.number <= last), key=lambda s: s.number or 0
-        )
-        present = {sample.number for sample in found}
-        if len(present) < last - first + 1:
-            lacking = next(k for k in range(first, last + 1) if k not in present)
-            more = last - first - len(present)
-            others = f" (nor {more} more of '{item}')" if more > 0 else ""
-            raise InputError(f"{self.name}: there is no shape number {lacking}{others}. {self._holds()}")
-        return found
+def select_samples(samples: Sequence[Sample], wanted: str | Sequence[str], where: str) -> list[Sample]:
+    """Select samples of a list as `Dataset.select` does; raises InputError with `where` they are looked for."""
+    items = wanted.split(",") if isinstance(wanted, str) else list(wanted)
+    selection: dict[str, Sample] = {}
+    for item in (item.strip() for item in items):
+        if item:
+            selection.update((sample.name, sample) for sample in _matching(samples, item, where))
+    if not selection:
+        raise InputError(f"{where}: '{wanted}' names no shape. {_holds(samples)}")
+    return list(selection.values())
 
-    def _holds(self) -> str:
-        if not self.samples:
-            return "It holds no shapes."
-        numbers = sorted({sample.number for sample in self.samples if sample.number is not None})
-        counted = f", numbers {numbers[0]} to {numbers[-1]}" if numbers else ""
-        names = f"{self.samples[0].name}" + (f" to {self.samples[-1].name}" if len(self) > 1 else "")
-        return f"It holds {len(self)} shape{'s' if len(self) > 1 else ''}: {names}{counted}."
+
+def _matching(samples: Sequence[Sample], item: str, where: str) -> list[Sample]:
+    names = [sample.name for sample in samples]
+    if item in names:
+        return [samples[names.index(item)]]
+    if item == "all":
+        return list(samples)
+    if item in ("train", "test") and any(sample.split for sample in samples):
+        return [sample for sample in samples if sample.split == item]
+    if item.isdecimal():
+        found = [sample for sample in samples if sample.number == int(item)]
+    elif bounds := re.fullmatch(r"(\d{1,9})-(\d{1,9})", item):
+        found = _numbered(samples, item, where, *map(int, bounds.groups()))
+    elif any(sign in item for sign in "*?["):
+        found = [sample for sample in samples if fnmatch.fnmatchcase(sample.name, item)]
+    else:
+        # A name may itself contain hyphens, so each of them may be the one between two names.
+        ends = [(item[:at], item[at + 1 :]) for at, sign in enumerate(item) if sign == "-"]
+        ranges = [(names.index(a), names.index(b)) for a, b in ends if a in names and b in names]
+        if ranges and ranges[0][0] > ranges[0][1]:
+            raise InputError(f"{where}: the range '{item}' runs backwards: exchange its ends. {_holds(samples)}")
+        found = list(samples[ranges[0][0] : ranges[0][1] + 1]) if ranges else []
+    if not found:
+        raise InputError(f"{where}: there is no shape '{item}'. {_holds(samples)}")
+    return found
+
+
+def _numbered(samples: Sequence[Sample], item: str, where: str, first: int, last: int) -> list[Sample]:
+    if first > last:
+        raise InputError(f"{where}: the range '{item}' runs backwards: exchange its ends. {_holds(samples)}")
+    found = sorted(
+        (s for s in samples if s.number is not None and first <= s.number <= last), key=lambda s: s.number or 0
+    )
+    present = {sample.number for sample in found}
+    if len(present) < last - first + 1:
+        lacking = next(k for k in range(first, last + 1) if k not in present)
+        more = last - first - len(present)
+        others = f" (nor {more} more of '{item}')" if more > 0 else ""
+        raise InputError(f"{where}: there is no shape number {lacking}{others}. {_holds(samples)}")
+    return found
+
+
+def _holds(samples: Sequence[Sample]) -> str:
+    if not samples:
+        return "It holds no shapes."
+    numbers = sorted({sample.number for sample in samples if sample.number is not None})
+    counted = f", numbers {numbers[0]} to {numbers[-1]}" if numbers else ""
+    names = f"{samples[0].name}" + (f" to {samples[-1].name}" if len(samples) > 1 else "")
+    return f"It holds {len(samples)} shape{'s' if len(samples) > 1 else ''}: {names}{counted}."
 
 
 def labels_as_loaded(labels: NDArray[np.integer], shape: Shape, reference: Shape) -> IntArray:

@@ -110,8 +110,8 @@ def open_folder(root: Path) -> Dataset:
     listing = root / "dataset.json"
     if listing.is_file():
         return _open_listed(root, listing)
-    folder = root / "off" if not _shapes_in(root) and (root / "off").is_dir() else root
-    shapes = _shapes_in(folder)
+    folder = root / "off" if not shapes_in(root) and (root / "off").is_dir() else root
+    shapes = shapes_in(folder)
     if not shapes:
         raise InputError(
             f"{root}: holds no shapes: looked for files ending in {' '.join(SHAPES)} and for dataset.json."
@@ -147,6 +147,12 @@ def label_paths(shape: Path) -> tuple[Path, Path, Path]:
     return shape.with_name(f"{shape.stem}.truth.txt"), shape.with_name(f"{shape.stem}.labels.txt"), rows
 
 
+def shapes_in(root: Path) -> list[Path]:
+    """Paths of the shapes in a folder, in the order of their names, numbers by value."""
+    found = [p for p in root.iterdir() if p.suffix.lower() in SHAPES and p.is_file() and not p.name.startswith(".")]
+    return sorted(found, key=lambda path: [int(x) if x.isdecimal() else x for x in re.split(r"(\d+)", path.name)])
+
+
 def _open_listed(root: Path, listing: Path) -> Dataset:
     about = read_json(listing)
     try:
@@ -154,7 +160,7 @@ def _open_listed(root: Path, listing: Path) -> Dataset:
     except (KeyError, TypeError) as error:
         raise InputError(f"{listing}: does not list shapes as 'acnn data humans' writes them ({error!r}).") from error
     reference = root / Path(str(about.get("reference", "reference.ply"))).name
-    files = {path.stem: path for path in _shapes_in(root)}
+    files = {path.stem: path for path in shapes_in(root)}
     samples = []
     for number, (name, entry) in enumerate(zip(names, about["shapes"], strict=True)):
         split: Split | None = entry.get("split") if entry.get("split") in ("train", "test") else None
@@ -164,11 +170,6 @@ def _open_listed(root: Path, listing: Path) -> Dataset:
         samples.append(Sample(name, FolderShape(str(path), str(reference), True), split, subject, number))
     mesh = _load_reference(reference)
     return Dataset(root.name or str(root), mesh, tuple(samples), _mirror(root, mesh))
-
-
-def _shapes_in(root: Path) -> list[Path]:
-    found = [p for p in root.iterdir() if p.suffix.lower() in SHAPES and p.is_file() and not p.name.startswith(".")]
-    return sorted(found, key=lambda path: [int(x) if x.isdecimal() else x for x in re.split(r"(\d+)", path.name)])
 
 
 def _load_reference(path: Path) -> Mesh:

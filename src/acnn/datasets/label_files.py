@@ -47,6 +47,12 @@ def read_vts(path: Path, vertices: int) -> NDArray[np.int64]:
     return listed - 1
 
 
+def truth_text(truth: BarycentricPoints) -> str:
+    """Lines `face w0 w1 w2` of a .truth.txt file."""
+    rows = (f"{f} {w[0]:.9g} {w[1]:.9g} {w[2]:.9g}" for f, w in zip(truth.faces, truth.weights, strict=True))
+    return "\n".join(rows) + "\n"
+
+
 def read_truth(path: Path, rows: int, faces: int) -> BarycentricPoints:
     """Read barycentric points on the reference: `face w0 w1 w2` on every line, faces 0-based, -1 unknown.
 

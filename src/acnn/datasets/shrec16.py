@@ -102,7 +102,7 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
     """
     from acnn.surface.surface import surface_of
 
-    numbers = _parts(root, kind).get(cls)
+    numbers = shrec16_parts(root, kind).get(cls)
     if not numbers:
         there = (
             ", ".join(shrec16_classes(root, kind)) or f"none: looked for {root / kind}/{kind}_CLASS_shape_NUMBER.off"
@@ -124,7 +124,19 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
 
 def shrec16_classes(root: Path, kind: Kind) -> tuple[str, ...]:
     """Names of the classes with partial shapes of a kind, in alphabetical order."""
-    return tuple(sorted(_parts(root, kind)))
+    return tuple(sorted(shrec16_parts(root, kind)))
+
+
+def shrec16_parts(root: Path, kind: str) -> dict[str, list[int]]:
+    """Numbers of the partial shapes of a kind, per class."""
+    if kind not in KINDS:
+        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
+    found: dict[str, list[int]] = {}
+    for path in (root / kind).glob(f"{kind}_*_shape_*.off"):
+        # Numbers have no leading zeros, so that a file name can be made from its number.
+        if named := re.fullmatch(rf"{kind}_(.+)_shape_(0|[1-9]\d*)", path.stem):
+            found.setdefault(named.group(1), []).append(int(named.group(2)))
+    return found
 
 
 def locate_shrec16(path: Path) -> tuple[Path, str | None, str | None] | None:
@@ -221,18 +233,6 @@ def load_mesh(path: str, *, repair: bool = True) -> Mesh:
 
 def _is_root(path: Path) -> bool:
     return (path / "null").is_dir() and any((path / kind).is_dir() for kind in KINDS)
-
-
-def _parts(root: Path, kind: str) -> dict[str, list[int]]:
-    """Numbers of the partial shapes of each class."""
-    if kind not in KINDS:
-        raise InputError(f"Parts of kind '{kind}': use 'cuts' or 'holes'.")
-    found: dict[str, list[int]] = {}
-    for path in (root / kind).glob(f"{kind}_*_shape_*.off"):
-        # Numbers have no leading zeros, so that a file name can be made from its number.
-        if named := re.fullmatch(rf"{kind}_(.+)_shape_(0|[1-9]\d*)", path.stem):
-            found.setdefault(named.group(1), []).append(int(named.group(2)))
-    return found
 
 
 def _listing(path: Path) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Generation of datasets: humans, and partial shapes of a mesh or a dataset in the layout of SHREC'16 Partial."""
+"""Generation of datasets: humans, families of shapes, and partial shapes in the layout of SHREC'16 Partial."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from typing import Any
 import numpy as np
 
 from acnn.datasets.dataset import Dataset, Example, InMemory, Sample
+from acnn.datasets.families import KINDS as FAMILIES
+from acnn.datasets.families import make_family
+from acnn.datasets.family_files import family_files, family_names, write_family, written_family
 from acnn.datasets.open import open_dataset
 from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
 from acnn.datasets.shrec16 import load_mesh, write_baryc
@@ -95,6 +98,80 @@ def humans_into(
         "subjects": subjects,
         "poses": poses,
         "vertices": vertices,
+        "remeshed": remeshed,
+        "seed": seed,
+        "seconds": time.perf_counter() - began,
+    }
+
+
+def family_into(
+    kind: str,
+    folder: Path,
+    *,
+    count: int = 20,
+    vertices: int = 1500,
+    pose: float = 1.0,
+    remeshed: bool = False,
+    seed: int = 0,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Generate a family with `make_family` and write it with `write_family`.
+
+    A family of the same kind in the folder is overwritten, other files only with `force`.
+
+    Parameters
+    ----------
+    kind : str
+        `bone`, `hand` or `quadruped`.
+    folder : Path
+        Output folder, created if missing.
+    count : int
+        Number of shapes.
+    vertices : int
+        Vertices per shape.
+    pose : float
+        Size of the joint angles, 0 to 1.
+    remeshed : bool
+        Give every shape a different triangulation.
+    seed : int
+        Random seed.
+    force : bool
+        Overwrite existing files of other origin.
+    progress : Progress or None
+        Called with (done, total).
+
+    Returns
+    -------
+    dict[str, Any]
+        The facts that `acnn data family --json` prints.
+
+    Raises
+    ------
+    InputError
+        If an argument is out of range or the folder cannot be used.
+    """
+    began = time.perf_counter()
+    known = next((name for name in FAMILIES if name == kind), None)
+    if known is None:
+        raise InputError(f"Unknown family '{kind}': use {', '.join(FAMILIES[:-1])} or {FAMILIES[-1]}.")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; give a folder.")
+    if count < 1:
+        raise InputError(f"{count} shapes: give at least 1.")
+    names, before = family_names(kind, count), written_family(folder, kind)
+    check_outputs(family_files(folder, names), earlier=family_files(folder, before), force=force)
+    family = make_family(known, count, vertices=vertices, pose=pose, seed=seed)
+    # What an earlier, larger or remeshed family left would be read together with the new one.
+    for path in family_files(folder, before):
+        path.unlink(missing_ok=True)
+    write_family(folder, family, seed=seed, remeshed=remeshed, progress=progress)
+    return {
+        "out": str(folder),
+        "kind": kind,
+        "shapes": count,
+        "vertices": vertices,
+        "parameters": list(family.names),
         "remeshed": remeshed,
         "seed": seed,
         "seconds": time.perf_counter() - began,

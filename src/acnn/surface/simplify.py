@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.shapes.topology import mesh_edges
 
 _RING = 64
 """Largest number of faces around a vertex during edge collapse, unless the input has more."""
@@ -34,7 +35,7 @@ class Remeshed:
 
 
 def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, seed: int = 0) -> Remeshed:
-    """Remesh a closed mesh: other vertices, edges and vertex order, nearly the same surface.
+    """Remesh a mesh: other vertices, edges and vertex order, nearly the same surface and boundary.
 
     Every face is subdivided into 16, the result is decimated with random costs, and the order is shuffled. Between the
     old vertices the surface is smoothed (Phong tessellation), so that flat faces do not reveal the old mesh.
@@ -42,7 +43,7 @@ def remesh(mesh: Mesh, *, vertices: int | None = None, density: float = 1.0, see
     Parameters
     ----------
     mesh : Mesh
-        Closed and manifold.
+        Manifold; it may have boundaries.
     vertices : int or None
         Number of vertices, at most 8 times the old number; None takes a random number within 10 % of the old one.
     density : float
@@ -146,11 +147,12 @@ def decimate(
     size: NDArray[np.float64] | None = None,
     noise: NDArray[np.float64] | None = None,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Reduce a closed manifold mesh to `count` of its vertices, with well-shaped triangles.
+    """Reduce a manifold mesh to `count` of its vertices, with well-shaped triangles.
 
     Edges are collapsed in the order of cost = (length / size)^2 noise + (distance / edge)^2, with the distance of the
     remaining vertex from the planes of the removed one's faces (quadric error) and `edge` the mean edge length of the
-    result. A collapse that would pinch the surface, fold a triangle over or leave a sliver is rejected. Edges are then
+    result. A collapse that would pinch the surface, fold a triangle over or leave a sliver is rejected. Vertices of a
+    boundary move only along it, and their distance counts from the planes through its edges as well. Edges are then
     flipped where the two triangles become more nearly Delaunay and the surface is nearly flat.
 
     Parameters
@@ -188,7 +190,8 @@ def decimate(
     area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum()
     edge = math.sqrt(area / count * 2 / math.sqrt(3))
     most = max(_RING, int(np.bincount(triangles.ravel(), minlength=1).max()))
-    alive, coarse, left = _collapse(points, triangles, sizes * edge, factors, edge, count, most)
+    half_edges = mesh_edges(triangles).boundary()
+    alive, coarse, left = _collapse(points, triangles, half_edges, sizes * edge, factors, edge, count, most)
     if left > count:
         raise InputError(f"Edge collapse stopped at {left} vertices instead of {count}: ask for more vertices.")
     coarse = _flip(points, coarse)
@@ -249,7 +252,7 @@ def _ring(faces, around, counts, u, out):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
+def _allowed(p, faces, around, counts, border, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
     nu = _ring(faces, around, counts, u, ring_u)
     nv = _ring(faces, around, counts, v, ring_v)
     common = 0
@@ -257,10 +260,14 @@ def _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):  # t
         for j in range(nv):
             if ring_u[i] == ring_v[j]:
                 common += 1
-                if counts[ring_u[i]] <= 4 - (1 - strict):
+                # a vertex of a boundary has fewer faces
+                if counts[ring_u[i]] <= (2 if border[ring_u[i]] else 4 - (1 - strict)):
                     return False
-    # link condition: otherwise two sheets would be glued together
-    if common != 2 or nu + nv - 4 > (9 if strict else 14) or nu + nv - 4 < 4 - (1 - strict):
+    # link condition: otherwise two sheets would be glued together, or a boundary to another or to itself
+    if common != (1 if border[u] else 2) or (border[u] and not border[v]):
+        return False
+    valence = nu + nv - 2 - common
+    if valence > (9 if strict else 14) or valence < (3 if border[v] else 4 - (1 - strict)):
         return False
     floor = 0.35 if strict else 0.05
     limit = 2.0 if strict else 4.0
@@ -294,7 +301,7 @@ def _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):  # t
 
 
 @compiled()
-def _collapse(p, given, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
+def _collapse(p, given, half_edges, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
     n, m = len(p), len(given)
     faces = given.copy()
     live_face = np.ones(m, np.bool_)
@@ -302,6 +309,24 @@ def _collapse(p, given, size, noise, tolerance, count, most):  # type: ignore[no
     around = np.full((n, most), -1, np.int32)
     counts = np.zeros(n, np.int32)
     quadric = np.zeros((n, 10))
+    border = np.zeros(n, np.bool_)
+    for half in half_edges:
+        f, c = half // 3, half % 3
+        u, v = faces[f, c], faces[f, (c + 1) % 3]
+        border[u] = border[v] = True
+        nx, ny, nz = _normal(p, faces[f, 0], faces[f, 1], faces[f, 2])
+        ex, ey, ez = p[v, 0] - p[u, 0], p[v, 1] - p[u, 1], p[v, 2] - p[u, 2]
+        # the plane through the edge, perpendicular to its face
+        bx, by, bz = ey * nz - ez * ny, ez * nx - ex * nz, ex * ny - ey * nx
+        norm = math.sqrt(bx * bx + by * by + bz * bz) + 1e-300
+        row = np.array([bx / norm, by / norm, bz / norm, 0.0])
+        row[3] = -(row[0] * p[u, 0] + row[1] * p[u, 1] + row[2] * p[u, 2])
+        at = 0
+        for i in range(4):
+            for j in range(i, 4):
+                quadric[u, at] += row[i] * row[j]
+                quadric[v, at] += row[i] * row[j]
+                at += 1
     for f in range(m):
         nx, ny, nz = _normal(p, faces[f, 0], faces[f, 1], faces[f, 2])
         norm = math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-300
@@ -339,7 +364,7 @@ def _collapse(p, given, size, noise, tolerance, count, most):  # type: ignore[no
                 continue
             if counts[u] + counts[v] >= most:
                 continue
-            if not _allowed(p, faces, around, counts, size, u, v, ring_u, ring_v, strict):
+            if not _allowed(p, faces, around, counts, border, size, u, v, ring_u, ring_v, strict):
                 continue
             for k in range(counts[u]):
                 f = around[u, k]
@@ -417,8 +442,11 @@ def _flippable(points: NDArray[np.float64], faces: NDArray[np.int32]) -> list[tu
     face = np.repeat(np.arange(len(faces)), 3)
     p, q = points[start] - points[tip], points[end] - points[tip]
     angle = np.arctan2(np.linalg.norm(np.cross(p, q), axis=1), np.einsum("ij,ij->i", p, q))
-    order = np.lexsort((start > end, np.maximum(start, end), np.minimum(start, end)))
-    one, two = order[::2], order[1::2]  # closed and manifold: both directions of every edge, side by side
+    low, high = np.minimum(start, end), np.maximum(start, end)
+    order = np.lexsort((start > end, high, low))
+    # both directions of an inner edge are side by side
+    inner = np.flatnonzero((low[order[1:]] == low[order[:-1]]) & (high[order[1:]] == high[order[:-1]]))
+    one, two = order[inner], order[inner + 1]
     bend = np.einsum("ij,ij->i", normal[face[one]], normal[face[two]])
     excess = angle[one] + angle[two] - np.pi
     # where the angles exceed pi the quadrilateral is convex, so the two new triangles cannot fold over

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import PIL.Image
 from numpy.typing import NDArray
 
 from acnn._version import __version__
-from acnn.shapes.mesh import Shape
+from acnn.correspondence.point_maps import barycentric_map, vertex_distortions
+from acnn.correspondence.texture import transfer_texture
+from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape, Texture
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.pages import (
     CONFIDENCE_STOPS,
+    NONE16,
     Page,
     packed,
     packed_indices,
@@ -35,9 +41,18 @@ MATCH = Page(
         "all": "both",
         "keys": "",
         "range": "",
-        "below": "",
+        "below": '<svg id="overlay" class="overlay" aria-hidden="true"></svg>',
     },
 )
+LARGEST_IMAGE = 2048
+"""Longest side of a texture in the page, in pixels."""
+
+SMOOTHED = 100_000
+"""Vertices of A up to which the checkerboard is drawn at points inside triangles of B rather than at vertices."""
+
+FLAT = 0.45
+"""Ratio of the extents along y and z below which z points up: a standing body is flat along y where z is up."""
+
 VERDICTS = {
     "good": "No problem was found. Left/right or limbs may still be swapped; please inspect the colours.",
     "doubtful": "The map is wrong in places, or needs inspection before use.",
@@ -114,50 +129,106 @@ def match_html(match: FileMatch) -> str:
     """Return the page as text."""
     a = _name(match.a, "A")
     b = "the reference" if match.to_reference else _name(match.target, "B")
+    turned = match.here.vertices @ _alignment(match).T
+    points = _points(match)
     content = {
         "version": __version__,
         "title": f"{a} → {b}",
+        "map": "query_to_reference" if match.to_reference else "a_to_b",
         "verdict": match.facts["verdict"],
         "notices": match.facts["notices"],
-        "a": _shape(match.a, match.here) | {"name": "A", "file": a, "up": _up(match)},
-        "b": _shape(match.target, match.there)
+        "up": _up(turned, match.there.vertices),
+        "a": _shape(match.a, match.here, turned) | {"name": "A", "file": a},
+        "b": _shape(match.target, match.there, match.there.vertices)
         | {
             "name": "the reference" if match.to_reference else "B",
             "file": "" if match.to_reference else b,
-            "up": "y",
             "colors": packed(match.colors),
         },
         "matched": packed_indices(match.matched, len(match.there.vertices)),
+        "images": _images(match, points),
         "confidence": packed_values(match.confidence, 1.0),
-        "stops": CONFIDENCE_STOPS,
+        "distortion": packed_values(vertex_distortions(match.matched, match.here, match.there), 1.0),
+        "stops": {"confidence": CONFIDENCE_STOPS, "distortion": CONFIDENCE_STOPS[::-1]},
         "facts": _facts(match),
     }
+    content["a"] |= {"texture": None}
+    content["b"] |= {"texture": None}
+    target = match.target
+    if points is not None and isinstance(match.a, Mesh) and isinstance(target, Mesh) and _has_image(target):
+        content["a"] |= {"texture": _texture(transfer_texture(match.a, target, points)[0])}
+        content["b"] |= {"texture": _texture(target.texture)}
     return page_html(MATCH, f"{a} matched to {b}", content)
 
 
-def _shape(shape: Shape, surface: Surface) -> dict[str, Any]:
+def _shape(shape: Shape, surface: Surface, vertices: FloatArray) -> dict[str, Any]:
     """A shape in normalised units, in which both have comparable size whatever the units of their files."""
     count = len(surface.vertices)
     numbers: IntArray = np.arange(count) if shape.source is None else shape.source.to_file
     same = np.array_equal(numbers, np.arange(count))
-    return packed_points(surface.vertices) | {
+    return packed_points(vertices) | {
         "faces": packed_indices(surface.faces, count),
         "cloud": surface.is_cloud,
         "numbers": None if same else packed_indices(numbers, int(numbers.max()) + 1),
+        "file_vertices": count if shape.source is None else len(shape.source.from_file),
     }
 
 
-def _up(match: FileMatch) -> str:
-    """The axis of A that correlates with the height of the matches, so that both stand upright."""
-    height = match.there.vertices[match.matched, 1]
-    correlations = [_correlation(match.here.vertices[:, axis], height) for axis in range(3)]
-    # poses differ, so another axis must be clearly better than y
-    return "xyz"[int(np.argmax(correlations))] if max(correlations) > correlations[1] + 0.3 else "y"
+def _alignment(match: FileMatch) -> FloatArray:
+    """(3, 3) rotation of A to the target that brings matched points closest, weighted by confidence."""
+    weights = np.maximum(match.confidence, 1e-3)[:, None]
+    here, there = match.here.vertices, match.there.vertices[match.matched]
+    here = here - (weights * here).sum(axis=0) / weights.sum()
+    there = there - (weights * there).sum(axis=0) / weights.sum()
+    left, _, right = np.linalg.svd(there.T @ (weights * here))
+    left[:, 2] *= np.sign(np.linalg.det(left @ right))  # a rotation, never a reflection
+    return left @ right
 
 
-def _correlation(x: FloatArray, y: FloatArray) -> float:
-    x, y = x - x.mean(), y - y.mean()
-    return float(x @ y / max(float(np.linalg.norm(x) * np.linalg.norm(y)), 1e-300))
+def _up(a: FloatArray, b: FloatArray) -> str:
+    """The axis that points up in both aligned shapes: y, or z where both are flat along y."""
+    extents = np.ptp(a, axis=0) + np.ptp(b, axis=0)
+    return "z" if extents[1] < FLAT * extents[2] else "y"
+
+
+def _points(match: FileMatch) -> BarycentricPoints | None:
+    """The matches as points inside triangles; None where the target is a cloud, or A is large."""
+    if match.there.is_cloud or len(match.matched) > SMOOTHED:
+        return None
+    return barycentric_map(match.matched, match.here, match.there)
+
+
+def _images(match: FileMatch, points: BarycentricPoints | None) -> dict[str, str] | None:
+    """Coordinates of the matches on the target, packed as those of its vertices."""
+    if points is None:
+        return None
+    target = match.there.vertices
+    frame = packed_points(target)
+    steps = (points.interpolate(target[match.there.faces]) - frame["low"]) / frame["step"]
+    return packed(np.clip(np.rint(steps), 0, NONE16).astype(np.uint16))
+
+
+def _has_image(mesh: Mesh) -> bool:
+    return mesh.texture is not None and mesh.texture.image is not None
+
+
+def _texture(texture: Texture | None) -> dict[str, Any]:
+    """Texture coordinates in 16 bits, the corners of every face, and the image as a data address."""
+    assert texture is not None
+    assert texture.image is not None
+    image = PIL.Image.fromarray(texture.image[..., :3])
+    image.thumbnail((LARGEST_IMAGE, LARGEST_IMAGE))
+    stream = io.BytesIO()
+    image.save(stream, "JPEG", quality=92, subsampling=0)
+    low, high = float(texture.uv.min()), float(texture.uv.max())
+    step = max(high - low, 1e-12) / NONE16
+    return {
+        "uv": packed(np.rint((texture.uv - low) / step).astype(np.uint16)),
+        "low": low,
+        "step": step,
+        "faces": packed_indices(texture.uv_faces, len(texture.uv)),
+        "image": f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}",
+    }
 
 
 def _facts(match: FileMatch) -> list[dict[str, str]]:

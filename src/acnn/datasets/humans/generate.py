@@ -21,6 +21,7 @@ from acnn.compilation import compiled
 from acnn.datasets.builtin import PHENOTYPES, Humans, pack_humans
 from acnn.datasets.humans.body import Body, load_body
 from acnn.datasets.humans.poses import TEST_POSES, TRAINING_POSES, Arm, Leg, Pose, blend, bone_turns
+from acnn.datasets.label_files import truth_text
 from acnn.errors import InputError
 from acnn.files import atomic_file, write_atomic
 from acnn.input_files import read_json
@@ -180,11 +181,7 @@ def write_humans(
         labels: NDArray[np.integer] = np.arange(vertices)
         if own is not None:
             labels = own[i].truth.nearest_vertex(humans.vertices[0], humans.faces)
-            rows = (
-                f"{f} {w[0]:.9g} {w[1]:.9g} {w[2]:.9g}"
-                for f, w in zip(own[i].truth.faces, own[i].truth.weights, strict=True)
-            )
-            write_atomic(target / f"{name}.truth.txt", ("\n".join(rows) + "\n").encode())
+            write_atomic(target / f"{name}.truth.txt", truth_text(own[i].truth).encode())
         save(humans.mesh(i) if own is None else own[i].mesh, target / f"{name}.ply")
         write_atomic(target / f"{name}.labels.txt", ("\n".join(map(str, labels)) + "\n").encode())
         subject = int(humans.subjects[i])

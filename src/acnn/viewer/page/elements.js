@@ -23,9 +23,14 @@ function card(name, value, note) {
   );
 }
 
+// [r, g, b] in 0..1 as a colour of style sheets
+function cssColor(color) {
+  return `rgb(${color.map(c => Math.round(255 * c)).join()})`;
+}
+
 // A dot in the colour of a marker, [r, g, b] in 0..1
 function dot(color) {
-  return element("span", { class: "dot", style: `background: rgb(${color.map(c => Math.round(255 * c)).join()})` });
+  return element("span", { class: "dot", style: `background: ${cssColor(color)}` });
 }
 
 function percent(fraction, digits = 1) {

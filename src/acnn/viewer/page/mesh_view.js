@@ -4,33 +4,43 @@ const VERTEX_SHADER = `#version 300 es
 layout(location = 0) in vec3 position;
 layout(location = 1) in vec3 normal;
 layout(location = 2) in vec3 color;
+layout(location = 3) in vec3 coordinate;
 uniform mat4 projection;
 uniform mat3 turn;
 uniform vec3 offset;
 uniform float size;
 uniform vec3 middle;
-out vec3 seenNormal, seenPosition, ownColor;
+out vec3 seenNormal, seenPosition, ownColor, place;
 void main() {
   vec3 seen = turn * (position * size + middle) + offset;
   seenNormal = turn * normal;
   seenPosition = seen;
   ownColor = color;
+  place = coordinate;
   gl_Position = projection * vec4(seen, 1.0);
 }`;
 
 // Light falls from the viewer's upper left, softly from the right, and from above; colours are blended in linear RGB.
+// pattern 1: a checkerboard of cubes with sides `square` in the vertices' coordinates; 2: an image at texture coordinates
 const FRAGMENT_SHADER = `#version 300 es
 precision highp float;
-in vec3 seenNormal, seenPosition, ownColor;
+in vec3 seenNormal, seenPosition, ownColor, place;
 uniform vec4 paint;
-uniform float painted, twoSided;
+uniform float painted, twoSided, square;
+uniform int pattern;
+uniform sampler2D image;
 out vec4 result;
 void main() {
   vec3 n = normalize(seenNormal);
   vec3 eye = normalize(-seenPosition);
   bool inside = twoSided > 0.5 ? dot(n, eye) < 0.0 : !gl_FrontFacing;
   if (inside) n = -n;
-  vec3 albedo = pow(mix(ownColor, paint.rgb, painted), vec3(2.2));
+  vec3 own = ownColor;
+  if (pattern == 1) {
+    vec3 cell = floor(place / square);
+    own = mod(cell.x + cell.y + cell.z, 2.0) < 0.5 ? 0.5 * own : 0.45 + 0.55 * own;
+  } else if (pattern == 2) own = texture(image, place.xy).rgb;
+  vec3 albedo = pow(mix(own, paint.rgb, painted), vec3(2.2));
   float key = max(dot(n, normalize(vec3(-0.45, 0.55, 0.75))), 0.0);
   float fill = max(dot(n, normalize(vec3(0.8, 0.1, 0.45))), 0.0);
   vec3 light = vec3(0.20) + 0.14 * (0.5 + 0.5 * n.y) + 0.72 * key * vec3(1.0, 0.985, 0.96) + 0.20 * fill * vec3(0.94, 0.97, 1.0);
@@ -41,6 +51,8 @@ void main() {
   if (painted > 0.5) lit = albedo * (0.7 + 0.4 * key);
   result = vec4(pow(lit, vec3(1.0 / 2.2)), 1.0) * paint.a;
 }`;
+
+const UNIFORMS = ["projection", "turn", "offset", "size", "middle", "paint", "painted", "twoSided", "square", "pattern"];
 
 class MeshView {
   constructor(canvas) {
@@ -70,23 +82,26 @@ class MeshView {
       throw new Error(gl.getProgramInfoLog(program));
     gl.useProgram(program);
     this.at = {};
-    for (const name of ["projection", "turn", "offset", "size", "middle", "paint", "painted", "twoSided"]) {
+    for (const name of UNIFORMS) {
       this.at[name] = gl.getUniformLocation(program, name);
     }
     gl.enable(gl.DEPTH_TEST);
     gl.enable(gl.SCISSOR_TEST);
     gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
     for (const mesh of this.meshes) this.upload(mesh);
+    this.blank = this.texture(new ImageData(1, 1));
   }
 
   // positions: Float32Array (n * 3) around the origin; faces: array of vertex indices (m * 3)
-  add(positions, faces, twoSided = false) {
+  // more: {normals, coordinates: Float32Array (n * 3) for a pattern, picture: an image element for pattern 2}
+  add(positions, faces, twoSided = false, more = {}) {
     const mesh = {
       positions,
       faces,
       twoSided,
-      normals: vertexNormals(positions, faces),
+      normals: more.normals || vertexNormals(positions, faces),
       colors: new Uint8Array(positions.length).fill(200),
+      ...more,
     };
     this.meshes.push(mesh);
     if (this.at) this.upload(mesh);
@@ -108,9 +123,22 @@ class MeshView {
     fill(0, mesh.positions, gl.FLOAT, false);
     fill(1, mesh.normals, gl.FLOAT, false);
     mesh.colorBuffer = fill(2, mesh.colors, gl.UNSIGNED_BYTE, true);
+    if (mesh.coordinates) fill(3, mesh.coordinates, gl.FLOAT, false);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
     gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, Uint32Array.from(mesh.faces), gl.STATIC_DRAW);
     gl.bindVertexArray(null);
+    if (mesh.picture) mesh.texture = this.texture(mesh.picture);
+  }
+
+  texture(picture) {
+    const gl = this.gl,
+      texture = gl.createTexture();
+    gl.bindTexture(gl.TEXTURE_2D, texture);
+    gl.pixelStorei(gl.UNPACK_FLIP_Y_WEBGL, true);
+    gl.texImage2D(gl.TEXTURE_2D, 0, gl.RGBA, gl.RGBA, gl.UNSIGNED_BYTE, picture);
+    gl.generateMipmap(gl.TEXTURE_2D);
+    gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.LINEAR_MIPMAP_LINEAR);
+    return texture;
   }
 
   paint(mesh, colors) {
@@ -119,7 +147,8 @@ class MeshView {
     this.gl.bufferData(this.gl.ARRAY_BUFFER, colors, this.gl.STATIC_DRAW);
   }
 
-  // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, up, zoom, markers: [{position, color}]}]
+  // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, up, zoom, markers: [{position, color}],
+  //   pattern: 0 or as in the shader, square}]
   draw(cells, camera) {
     const gl = this.gl,
       scale = Math.min(window.devicePixelRatio || 1, 2);
@@ -143,7 +172,11 @@ class MeshView {
       gl.uniformMatrix3fv(this.at.turn, false, rotation(camera, cell.up));
       gl.uniformMatrix4fv(this.at.projection, false, view.projection);
       gl.uniform3fv(this.at.offset, view.offset);
+      gl.uniform1i(this.at.pattern, cell.pattern || 0);
+      gl.uniform1f(this.at.square, cell.square || 1);
+      gl.bindTexture(gl.TEXTURE_2D, cell.mesh.texture || this.blank);
       this.drawMesh(cell.mesh, 1, [0, 0, 0]);
+      gl.uniform1i(this.at.pattern, 0);
       for (const marker of cell.markers || []) {
         // Faint behind the surface; with a white rim where visible.
         const size = (marker.size || 1) * view.pixel(h) * 6;
@@ -171,7 +204,19 @@ class MeshView {
     gl.drawElements(gl.TRIANGLES, mesh.faces.length, gl.UNSIGNED_INT, 0);
   }
 
-  // The visible vertex at (x, y) CSS pixels within a cell, or -1.
+  // Where a position is seen, in CSS pixels within the canvas
+  project(cell, camera, position) {
+    const { left, top, width, height } = cell.rect,
+      view = frame(camera, width / height, cell.zoom),
+      turn = rotation(camera, cell.up);
+    const [x, y, z] = [0, 1, 2].map(
+      i => turn[i] * position[0] + turn[3 + i] * position[1] + turn[6 + i] * position[2] + view.offset[i],
+    );
+    const slope = Math.tan(FIELD_OF_VIEW / 2);
+    return [left + (width / 2) * (1 + (x * height) / (-z * slope * width)), top + (height / 2) * (1 - y / (-z * slope))];
+  }
+
+  // The visible vertex at (x, y) CSS pixels within a cell, or -1; pickMesh: the mesh with the vertices of the shape.
   pick(cell, camera, x, y) {
     const { width, height } = cell.rect,
       view = frame(camera, width / height),
@@ -182,8 +227,7 @@ class MeshView {
     const back = v => [0, 1, 2].map(i => turn[3 * i] * v[0] + turn[3 * i + 1] * v[1] + turn[3 * i + 2] * v[2]);
     const from = back(view.offset.map(c => -c)),
       along = back(ray);
-    const p = cell.mesh.positions,
-      f = cell.mesh.faces;
+    const { positions: p, faces: f } = cell.pickMesh || cell.mesh;
     let best = Infinity,
       found = -1;
     for (let k = 0; k < f.length; k += 3) {

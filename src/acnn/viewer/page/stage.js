@@ -11,6 +11,8 @@ let view = null,
 //   cells(): of `cellOf`, the first is a large one; those that can be picked have an `owner`
 //   colors(shape): (n * 3) bytes
 //   pick(owner, vertex): a vertex was clicked; -1 is none
+//   hover(owner, vertex): the pointer is at a vertex; -1 is none; may be left out
+//   drawn(cells): after each drawing; may be left out
 //   keys: {key: action} in addition to those of the stage
 // }
 function startStage(page) {
@@ -22,7 +24,8 @@ function startStage(page) {
     by("fallback").hidden = false;
     return;
   }
-  for (const shape of stage.shapes) shape.mesh = view.add(shape.positions, shape.faces, Boolean(shape.cloud));
+  for (const shape of stage.shapes)
+    shape.mesh = view.add(shape.positions, shape.faces, Boolean(shape.cloud), { coordinates: shape.coordinates });
   canvas.addEventListener("webglcontextlost", event => event.preventDefault());
   canvas.addEventListener("webglcontextrestored", () => {
     view.start();
@@ -51,7 +54,9 @@ function redraw() {
   waiting = true;
   requestAnimationFrame(() => {
     waiting = false;
-    view.draw(stage.cells(), camera);
+    const cells = stage.cells();
+    view.draw(cells, camera);
+    if (stage.drawn) stage.drawn(cells);
     document.documentElement.dataset.drawn = String(1 + Number(document.documentElement.dataset.drawn || 0));
   });
 }
@@ -106,7 +111,10 @@ function listen() {
     canvas.classList.add("turning");
   });
   canvas.addEventListener("pointermove", event => {
-    if (!fingers.has(event.pointerId)) return;
+    if (!fingers.has(event.pointerId)) {
+      if (stage.hover && !fingers.size && event.pointerType === "mouse") hoverAt(event.clientX, event.clientY);
+      return;
+    }
     const before = middle();
     fingers.set(event.pointerId, [event.clientX, event.clientY]);
     const now = middle(),
@@ -122,13 +130,14 @@ function listen() {
   });
   const release = event => {
     if (event.type === "pointerup" && fingers.size === 1 && travelled < 5 && event.button === 0)
-      pickAt(event.clientX, event.clientY);
+      vertexAt(event.clientX, event.clientY, stage.pick);
     fingers.delete(event.pointerId);
     gap = spread();
     if (!fingers.size) canvas.classList.remove("turning");
   };
   canvas.addEventListener("pointerup", release);
   canvas.addEventListener("pointercancel", release);
+  canvas.addEventListener("pointerleave", () => stage.hover && stage.hover(null, -1));
   canvas.addEventListener("contextmenu", event => event.preventDefault());
   canvas.addEventListener(
     "wheel",
@@ -158,13 +167,25 @@ function listen() {
   });
 }
 
-function pickAt(clientX, clientY) {
+// Call action(owner, vertex) for the cell at a place of the window.
+function vertexAt(clientX, clientY, action) {
   const box = canvas.getBoundingClientRect(),
     x = clientX - box.left,
     y = clientY - box.top;
   for (const cell of stage.cells().filter(c => c.owner)) {
     const { left, top, width, height } = cell.rect;
     if (x < left || x > left + width || y < top || y > top + height) continue;
-    stage.pick(cell.owner, view.pick(cell, camera, x - left, y - top));
+    action(cell.owner, view.pick(cell, camera, x - left, y - top));
   }
+}
+
+let hovering = null;
+function hoverAt(x, y) {
+  if (!hovering)
+    requestAnimationFrame(() => {
+      const [lastX, lastY] = hovering;
+      hovering = null;
+      vertexAt(lastX, lastY, stage.hover);
+    });
+  hovering = [x, y];
 }

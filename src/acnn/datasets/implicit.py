@@ -1,0 +1,161 @@
+"""Closed meshes of implicit surfaces: smooth unions of tapered capsules, marching tetrahedra, even triangles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import permutations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.surface.simplify import decimate
+
+Array = NDArray[np.float64]
+Field = Callable[[Array], Array]
+"""Negative inside, positive outside, about the distance near the surface; (m, 3) points to (m,) values."""
+
+
+def capsule_distances(points: Array, starts: Array, ends: Array, radii: Array) -> Array:
+    """Signed distances to capsules, segments with a radius that changes linearly from start to end.
+
+    Parameters
+    ----------
+    points : (m, 3) array
+        Where to measure.
+    starts, ends : (b, 3) array
+        Segments.
+    radii : (b, 2) array
+        At start and end.
+
+    Returns
+    -------
+    (m, b) array
+        Negative inside.
+    """
+    along = ends - starts
+    square = np.maximum((along**2).sum(axis=1), 1e-12)
+    fraction = np.clip(((points @ along.T) - (starts * along).sum(axis=1)) / square, 0.0, 1.0)  # (m, b)
+    nearest = starts + fraction[:, :, None] * along
+    distance = np.linalg.norm(points[:, None] - nearest, axis=2)
+    result: Array = distance - (radii[:, 0] + fraction * (radii[:, 1] - radii[:, 0]))
+    return result
+
+
+def smooth_union(distances: Array, blend: float) -> Array:
+    """-blend log sum_b exp(-d_b / blend): the union of shapes with rounded joints, (m, b) to (m,)."""
+    least = distances.min(axis=1)
+    union: Array = least - blend * np.log(np.exp((least[:, None] - distances) / blend).sum(axis=1))
+    return union
+
+
+def mesh_of_field(
+    field: Field, low: Array, high: Array, cell: float, vertices: int, size: Field
+) -> tuple[Array, NDArray[np.int32]]:
+    """Mesh the zero level of a field: marching tetrahedra, then edge collapse, then relaxation on the surface.
+
+    Parameters
+    ----------
+    field : Field
+        Positive on the border of the box.
+    low, high : (3,) array
+        The box.
+    cell : float
+        Edge length of the grid, thinner parts are lost; smaller ones are used where many vertices are asked for.
+    vertices : int
+        Number of vertices.
+    size : Field
+        Relative edge length at points.
+
+    Returns
+    -------
+    vertices : (n, 3) array
+    faces : (m, 3) int32 array
+        Closed and manifold, oriented outwards.
+    """
+    points, faces = _marching_tetrahedra(field, low, high, cell)
+    while len(points) < 6 * vertices:  # edge collapse needs a choice, to remove all slivers
+        cell /= 1.4
+        points, faces = _marching_tetrahedra(field, low, high, cell)
+    for _ in range(4):  # slivers would block edge collapse
+        points = 0.3 * points + 0.7 * _neighbour_mean(points, faces)
+    points = _projected(field, points, cell, rounds=2)
+    kept, faces = decimate(points, faces, vertices, size=size(points))
+    return _relaxed(field, points[kept], faces, cell), faces
+
+
+def _marching_tetrahedra(field: Field, low: Array, high: Array, cell: float) -> tuple[Array, NDArray[np.int32]]:
+    """Zero level on a grid whose cubes are split into six tetrahedra each: always closed and manifold."""
+    axes = [np.arange(a, b + cell, cell) for a, b in zip(low, high, strict=True)]
+    shape = np.array([len(axis) for axis in axes])
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    values = np.concatenate([field(part) for part in np.array_split(grid, 1 + len(grid) // 50_000)])
+    values[values == 0] = 1e-12  # no grid point lies on the surface
+    strides = np.array([shape[1] * shape[2], shape[2], 1])
+    cubes = np.stack(np.meshgrid(*(np.arange(k - 1) for k in shape), indexing="ij"), axis=-1).reshape(-1, 3) @ strides
+    tetrahedra = []
+    for order in permutations(range(3)):  # paths along the edges from one corner of the cube to the opposite one
+        path = np.concatenate([[0], np.cumsum(strides[list(order)])])
+        if _odd(order):
+            path = path[[1, 0, 2, 3]]
+        tetrahedra.append(cubes[:, None] + path)
+    tets = np.concatenate(tetrahedra)
+    inside = values[tets] < 0
+    number = inside.sum(axis=1)
+    tets, inside, number = (array[(number > 0) & (number < 4)] for array in (tets, inside, number))
+    # inside corners first; a reordering that is odd turns the tetrahedron inside out
+    order_of = np.argsort(~inside, axis=1, kind="stable")
+    tets = np.take_along_axis(tets, order_of, axis=1)
+    odd = sum((order_of[:, i] < order_of[:, j]).astype(int) for i in range(4) for j in range(i)) % 2 == 1
+    # swap two corners on the same side of the surface to turn it back
+    for count, swapped in ((1, [0, 2, 1, 3]), (2, [1, 0, 2, 3]), (3, [1, 0, 2, 3])):
+        rows = odd & (number == count)
+        tets[rows] = tets[rows][:, swapped]
+    patterns = {
+        1: [((0, 1), (0, 2), (0, 3))],
+        2: [((0, 2), (1, 3), (1, 2)), ((0, 2), (0, 3), (1, 3))],
+        3: [((3, 0), (3, 1), (3, 2))],
+    }
+    corners = np.concatenate(
+        [tets[number == k][:, np.array(triangle)] for k, found in patterns.items() for triangle in found]
+    )  # (m, 3, 2): a vertex of the surface lies on an edge of the grid
+    edges, faces = np.unique(np.sort(corners, axis=2).reshape(-1, 2), axis=0, return_inverse=True)
+    first, second = values[edges].T
+    fraction = (first / (first - second))[:, None]
+    points = grid[edges[:, 0]] * (1 - fraction) + grid[edges[:, 1]] * fraction
+    return points, faces.reshape(-1, 3).astype(np.int32)
+
+
+def _odd(order: tuple[int, ...] | NDArray[np.int64]) -> bool:
+    return bool(sum(order[i] > order[j] for i in range(len(order)) for j in range(i + 1, len(order))) % 2)
+
+
+def _gradient(field: Field, points: Array, step: float) -> Array:
+    moves = step * np.eye(3)
+    return np.stack([(field(points + move) - field(points - move)) / (2 * step) for move in moves], axis=1)
+
+
+def _projected(field: Field, points: Array, cell: float, rounds: int = 3) -> Array:
+    """Newton's method along the gradient."""
+    for _ in range(rounds):
+        slope = _gradient(field, points, 1e-3 * cell)
+        step = field(points) / np.maximum((slope**2).sum(axis=1), 0.05)
+        points = points - np.clip(step, -cell, cell)[:, None] * slope
+    return points
+
+
+def _relaxed(field: Field, points: Array, faces: NDArray[np.int32], cell: float, rounds: int = 8) -> Array:
+    """Move vertices within the surface towards the mean of their neighbours, for even triangles."""
+    for _ in range(rounds):
+        normal = _gradient(field, points, 1e-3 * cell)
+        normal /= np.linalg.norm(normal, axis=1, keepdims=True)
+        move = _neighbour_mean(points, faces) - points
+        move -= (move * normal).sum(axis=1, keepdims=True) * normal
+        points = _projected(field, points + 0.5 * move, cell, rounds=1)
+    return _projected(field, points, cell)
+
+
+def _neighbour_mean(points: Array, faces: NDArray[np.int32]) -> Array:
+    start, end = faces.ravel(), faces[:, [1, 2, 0]].ravel()  # closed: every edge in both directions
+    total = np.stack([np.bincount(start, points[end, d], len(points)) for d in range(3)], axis=1)
+    mean: Array = total / np.bincount(start, minlength=len(points))[:, None]
+    return mean
