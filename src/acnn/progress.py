@@ -145,6 +145,11 @@ class TimeEstimate:
             self._began += self.clock() - self._paused
             self._paused = None
 
+    @property
+    def paused(self) -> bool:
+        """Whether work is going on that does not count."""
+        return self._paused is not None
+
     def seconds_left(self) -> float | None:
         """Return the remaining time of all stages; None where nothing is expected."""
         if not self._expected:

@@ -70,8 +70,8 @@ class _Line:
     """The last line of a terminal: spinner, elapsed time, current stage, its progress, and the remaining time."""
 
     def __init__(self, bar: Bar, estimate: TimeEstimate) -> None:
-        self.bar, self.estimate, self.name = bar, estimate, "starting"
-        self.task = bar.add_task(self.name, total=None)
+        self.bar, self.estimate = bar, estimate
+        self.task = bar.add_task("starting", total=None)
 
     def __call__(self, done: int, total: int) -> None:
         self.estimate.update(done, total)
@@ -79,7 +79,6 @@ class _Line:
 
     def stage(self, name: str) -> _Line:
         self.estimate.begin(name)
-        self.name = name
         self.bar.tasks[0].total = None  # reset() cannot: it reads None as 'unchanged'
         self.bar.reset(self.task, description=name)
         return self
@@ -92,7 +91,7 @@ class _Line:
             self.estimate.pause()
         else:
             self.estimate.go_on()
-        self.bar.update(self.task, description=COMPILING if active else self.name)
+        self.bar.refresh()
 
     def message(self, text: str) -> None:
         # soft_wrap: the terminal wraps long paths itself, so that they can be copied
@@ -118,12 +117,15 @@ def _moving_bar(console: Console, estimate: TimeEstimate) -> Bar:
         """Progress of the stage, and the time remaining: of all stages where that is known, else of this one."""
 
         def render(self, task: Task) -> Text:
-            count = "" if task.total is None else f"{int(task.completed)}/{int(task.total)}"
+            parts = [] if task.total is None else [f"{int(task.completed)}/{int(task.total)}"]
             left = estimate.seconds_left()
+            if estimate.paused:
+                parts.append(COMPILING)
             if left is not None:
-                return Text(f"{count}{', ' if count else ''}about {timedelta(seconds=round(left))} left in total")
-            left = None if task.total is None or task.finished else task.time_remaining
-            return Text(count if left is None else f"{count}, {timedelta(seconds=int(left))} left")
+                parts.append(f"about {timedelta(seconds=round(left))} left in total")
+            elif parts and not estimate.paused and not task.finished and task.time_remaining is not None:
+                parts.append(f"{timedelta(seconds=int(task.time_remaining))} left")
+            return Text(", ".join(parts))
 
     return Progress(
         Clock(), TextColumn("{task.description}", markup=False), BarColumn(), Count(), console=console, transient=True
