@@ -1,5 +1,4 @@
-"""Generated pages of the site: commands and settings from the code, experiments and benchmarks from the READMEs, the
-comparison from its rows.
+"""Generated pages of the site: commands, settings, experiments and benchmarks, and the comparison of methods.
 
 A hook of MkDocs (`mkdocs.yml`). Links are written as in the repository, so that they work in both; here links to
 READMEs are redirected to the pages generated from them.
