@@ -5,8 +5,9 @@
 - NAME.truth.txt: for every vertex a point on the reference, `face w0 w1 w2`, 0-based (as `acnn data humans --remesh`)
 - NAME.vts, or in `corres/` with the shapes in `off/`: row k of one shape corresponds to row k of another, 1-based
 
-`reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `dataset.json` may list
-the shapes with their split and subject, as written by `acnn data humans`.
+`reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `classes.txt` the classes
+of its vertices, or `NAME.classes.txt` those of each shape (`acnn.datasets.classes`); `dataset.json` may list the shapes
+with their split and subject, as written by `acnn data humans`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from acnn.datasets.classes import folder_classes
 from acnn.datasets.dataset import (
     Dataset,
     Example,
@@ -137,7 +139,9 @@ def open_folder(root: Path) -> Dataset:
     same = not labelled and not listed
     samples = tuple(Sample(path.stem, FolderShape(str(path), str(reference), same)) for path in members)
     mesh = _load_reference(reference)
-    return Dataset(root.name or str(root), mesh, samples, _mirror(root, mesh))
+    return Dataset(
+        root.name or str(root), mesh, samples, _mirror(root, mesh), classes=folder_classes(root, members, mesh)
+    )
 
 
 def label_paths(shape: Path) -> tuple[Path, Path, Path]:
@@ -189,7 +193,8 @@ def _open_listed(root: Path, listing: Path) -> Dataset:
         path = files.get(name, root / f"{Path(name).name}.ply")
         samples.append(Sample(name, FolderShape(str(path), str(reference), True), split, subject, number))
     mesh = _load_reference(reference)
-    return Dataset(root.name or str(root), mesh, tuple(samples), _mirror(root, mesh))
+    classes = folder_classes(root, list(files.values()), mesh)
+    return Dataset(root.name or str(root), mesh, tuple(samples), _mirror(root, mesh), classes=classes)
 
 
 def _entries(listing: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
