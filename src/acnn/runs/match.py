@@ -7,20 +7,22 @@ import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
+from acnn.correspondence.landmarks import Landmarks, guide_by_landmarks, honour_landmarks, landmarks_of
 from acnn.correspondence.lift import LiftedMap, lift_map, lift_soft_map
 from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
-from acnn.correspondence.soft_map import SoftMap
+from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
 from acnn.methods.descriptors import DESCRIPTORS
 from acnn.methods.method import PairMethod
@@ -200,7 +202,8 @@ def match_shape(
         of kind `valences`) that it has not.
     """
     method = known_method(refinement)
-    check_matchable(shape, "The shape", spectral=run.shipped)
+    run.check_matches()
+    check_matchable(shape, "The shape", spectral=run.shipped, unit=unit)
     run.check_triangulation(shape)
     copy = _copies([shape], working_size_of(working_size, run), progress)[0]
     surface, soft = _network_output(copy, run, unit, cache, progress)
@@ -233,6 +236,7 @@ def match(
     refinement: str = "auto",
     unit: float | None = None,
     working_size: int | None = None,
+    landmarks: ArrayLike | Landmarks | None = None,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> PairMatch:
@@ -261,6 +265,9 @@ def match(
     working_size : int or None
         Largest number of vertices that is matched: larger shapes are replaced by copies (`working_copy`), and
         the map is lifted to their own vertices (`lift_map`). 0 is none; None is that of the run, or `WORKING_SIZE`.
+    landmarks : (k, 2) int array or Landmarks or None
+        Vertices of A and the vertices of B that they correspond to: they guide the map (`guide_by_landmarks`), which
+        passes through them (`honour_landmarks`); `facts` report those that contradict it.
     cache : bool
         Whether operators are looked for and kept in the cache.
     progress : Progress or None
@@ -270,18 +277,22 @@ def match(
     Raises
     ------
     InputError
-        Where one of them cannot be matched (`check_matchable`).
+        Where one of them cannot be matched (`check_matchable`), or landmarks are no pairs of their vertices.
     """
     refining = known_method(refinement)
+    known = None if landmarks is None else landmarks_of(landmarks, (len(a.vertices), len(b.vertices)))
     chosen = resolve_method(model, method)
     run = chosen if isinstance(chosen, Run) else None
+    if run is not None:
+        run.check_matches()
     spectral = run is None or run.shipped  # another network may have been trained on shapes like these
-    remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
+    remarks = [*check_matchable(a, "A", spectral=spectral, unit=unit), *check_matchable(b, "B", spectral=spectral)]
     if run is not None:
         run.check_triangulation(a)
         run.check_triangulation(b)
     size = working_size_of(working_size, run)
-    pair = _Pair(*_copies([a, b], size, progress))
+    copy_a, copy_b = _copies([a, b], size, progress)
+    pair = _Pair(copy_a, copy_b, known)
     learned = run.unit if run is not None else None
     there = surface_of(pair.b.shape, learned)
     if unit is not None:
@@ -297,10 +308,10 @@ def match(
     with _bases_ahead(refining, here, there, *([] if run is None else [run.reference_surface])):
         if isinstance(chosen, PairMethod):
             why = f"the method {chosen.name} was asked for"
-            alone = _by_pair_method(chosen, here, there, refining, why, facts, progress)
+            alone = _guided(_by_pair_method(chosen, here, there, refining, why, facts, progress), pair, refining)
             untried = ["Where both are human bodies, try the pretrained model (--model humans)."]
             return _lifted(alone, pair, untried, progress)
-        found = _through(pair, chosen, refining, (here, there), cache, progress, facts)
+        found = _guided(_through(pair, chosen, refining, (here, there), cache, progress, facts), pair, refining)
         sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]
         if (sure >= FITS and change <= TORN) or not chosen.shipped:
             untried = ["Try descriptors instead of the network (--method descriptors).", training]
@@ -310,7 +321,7 @@ def match(
             factor = 1.0
             doubt = f"the network '{chosen.name}' distorts these shapes (lengths change by {change:.0%})"
         better = f"{doubt}, and descriptors keep lengths better"
-        other = _by_pair_method(DESCRIPTORS, here, there, refining, better, facts, progress)
+        other = _guided(_by_pair_method(DESCRIPTORS, here, there, refining, better, facts, progress), pair, refining)
     if other.facts["distortion"] > factor * change:
         found.facts["why"] = f"{doubt}, but descriptor matching has no lower distortion"
         other = found
@@ -324,10 +335,20 @@ def match_pair(a: Shape, b: Shape, model: Run | str | os.PathLike[str] | None = 
 
 @dataclass(frozen=True, eq=False)
 class _Pair:
-    """Both shapes with their working copies."""
+    """Both shapes with their working copies, and known pairs of their vertices."""
 
     a: WorkingCopy
     b: WorkingCopy
+    landmarks: Landmarks | None = None
+
+    @property
+    def landmarks_on_copies(self) -> Landmarks | None:
+        """The landmarks as vertices of the copies; one that falls on the same vertex of A's as another is left out."""
+        if self.landmarks is None:
+            return None
+        here, there = self.a.nearest[self.landmarks.a], self.b.nearest[self.landmarks.b]
+        _, first = np.unique(here, return_index=True)
+        return Landmarks(here[first], there[first], tuple(self.landmarks.names[i] for i in first))
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,6 +361,42 @@ class _Found:
     through: tuple[IntArray, IntArray] | None
     facts: dict[str, Any]
     soft_map: SoftMap | None = None
+
+
+def _guided(found: _Found, pair: _Pair, method: RefineMethod) -> _Found:
+    """A map found without landmarks, refined again from what agrees with them; the same where there are none."""
+    landmarks = pair.landmarks_on_copies
+    if landmarks is None:
+        return found
+    start = found.soft_map
+    if start is None:
+        trust = map_confidence(found.a_to_b, found.a, found.b)
+        start = soft_map_from_point_map(found.a_to_b, len(found.b.vertices), trust)
+    start = guide_by_landmarks(start, found.a, found.b, landmarks)
+    refined = refine(start, found.a, found.b, method)
+    matched = refined.query_to_reference
+    facts = found.facts | {
+        "distortion": float(vertex_distortions(matched, found.a, found.b).mean()),
+        "refinement": refined.report.as_dict(),
+    }
+    through = None if found.through is None else (found.through[1][matched], found.through[1])
+    return replace(found, a_to_b=matched, through=through, facts=facts, soft_map=found.soft_map and start)
+
+
+def _honoured(
+    lifted: LiftedMap, a: Surface, b: Surface, landmarks: Landmarks, facts: dict[str, Any]
+) -> tuple[LiftedMap, dict[str, Any]]:
+    """A map that passes through its landmarks, and the facts with what they say of it."""
+    matched, report = honour_landmarks(lifted.a_to_b, a, b, landmarks)
+    facts = facts | {"landmarks": report.as_dict(), "remarks": [*facts["remarks"], *report.contradictions]}
+    points = lifted.points
+    if points is not None:
+        moved = np.flatnonzero(matched != lifted.a_to_b)
+        at_vertices = BarycentricPoints.at_vertices(b.faces, matched[moved])
+        faces, weights = points.faces.copy(), points.weights.copy()
+        faces[moved], weights[moved] = at_vertices.faces, at_vertices.weights
+        points = BarycentricPoints(faces, weights)
+    return LiftedMap(matched, points), facts
 
 
 def _lifted(found: _Found, pair: _Pair, untried: list[str], progress: Progress | None) -> PairMatch:
@@ -356,9 +413,13 @@ def _lifted(found: _Found, pair: _Pair, untried: list[str], progress: Progress |
             through = through[0][pair.a.nearest], through[1][pair.b.nearest]
         soft_map = None if soft_map is None else lift_soft_map(soft_map, pair.a, pair.b)
     facts["mean_confidence"] = float(confidence.mean())
+    a = surface_of(pair.a.original, found.a.unit) if pair.a.is_copy else found.a
+    b = surface_of(pair.b.original, found.b.unit) if pair.b.is_copy else found.b
+    if pair.landmarks is not None:
+        lifted, facts = _honoured(lifted, a, b, pair.landmarks, facts)
     return PairMatch(
-        surface_of(pair.a.original, found.a.unit) if pair.a.is_copy else found.a,
-        surface_of(pair.b.original, found.b.unit) if pair.b.is_copy else found.b,
+        a,
+        b,
         lifted.a_to_b,
         confidence,
         through,

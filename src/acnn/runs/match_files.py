@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.judge import Judgement
+from acnn.correspondence.landmarks import read_landmarks
 from acnn.correspondence.map_files import files_of_match, fingerprint
 from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import barycentric_map
@@ -21,12 +21,13 @@ from acnn.errors import InputError
 from acnn.files import check_outputs, write_atomic
 from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
-from acnn.progress import Progress, begin_stage
-from acnn.runs.cost import machine_memory_mb, match_cost, reading_cost
+from acnn.progress import Progress, begin_stage, expect_stages
+from acnn.runs.cost import machine_memory_mb, match_cost, match_stages, reading_cost
 from acnn.runs.match import match, match_shape, resolve_method, working_size_of
+from acnn.runs.result_files import colored_files, numbered_as_file, rows_of_file, save_colored, write_lines
+from acnn.runs.segment import segment_file
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
-from acnn.shapes.save import save
 from acnn.surface.surface import surface_of
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.colors import position_bytes
@@ -45,6 +46,7 @@ def match_files(
     reestimate: bool = False,
     unit: float | None = None,
     working_size: int | None = None,
+    landmarks: str | os.PathLike[str] | None = None,
     barycentric: bool = False,
     force: bool = False,
     cache: bool = True,
@@ -64,6 +66,8 @@ def match_files(
     The files of an earlier match in `out` are overwritten; any other file of such a name only with `force`, and A and B
     never. `match.html` is kept free for the page.
 
+    A run that was trained for segmentation labels the vertices of A instead, see `segment_file`.
+
     `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`); `announce` before the work
     with a sentence on what will be done and what it will cost, where that is much (`reading_cost`, `match_cost`). A
     shape of many vertices is shown with some of them (`reduced`).
@@ -76,6 +80,8 @@ def match_files(
         As for `match`.
     out : path
         Folder of the result.
+    landmarks : path or None
+        File of corresponding vertices of A and B (`read_landmarks`), which guide the map.
     reestimate : bool
         Take the statistics of batch normalisation from the shape instead of the training shapes.
     barycentric, force, keep, announce
@@ -105,10 +111,18 @@ def match_files(
         **{"refinement": refinement, "unit": unit, "working_size": working_size},
         **{"cache": cache, "progress": progress},
     }
+    if landmarks is not None:
+        if target is None:
+            raise InputError(f"{landmarks}: landmarks are pairs of vertices of two shapes. Give a second shape.")
+        arguments["landmarks"] = read_landmarks(Path(landmarks), shape, target)
     chosen = resolve_method(model, method)
     run = chosen if isinstance(chosen, Run) else None
     if run is not None and reestimate:
         run = run.reestimated()
+    if run is not None and run.class_names:
+        if target is not None or barycentric:
+            run.check_matches()
+        return segment_file(a, shape, run, out, unit=unit, force=force, cache=cache, progress=progress)
     if target is None and run is None:
         raise InputError("Without a model there is no reference: give a second shape to match to.")
     if barycentric and target is not None and not isinstance(target, Mesh):
@@ -116,11 +130,14 @@ def match_files(
     goal: Shape = target if target is not None else run.reference  # type: ignore[union-attr]
     name, label = ("query_to_reference", "reference") if target is None else ("a_to_b", "b")
     files = [out / file for file in (f"{name}.txt", f"{name}.vts", "confidence.txt", "map.npz", "match.html")]
-    files += [*_colored_files(shape, out / "a_colored"), *_colored_files(goal, out / f"{label}_colored")]
+    files += [*colored_files(shape, out / "a_colored"), *colored_files(goal, out / f"{label}_colored")]
     earlier = files_of_match(out)
-    check_outputs(files, inputs=(a, b), earlier=earlier, force=force)
+    check_outputs(files, inputs=(a, b, None if landmarks is None else Path(landmarks)), earlier=earlier, force=force)
     size = working_size_of(working_size, run)
-    words = match_cost([len(one.vertices) for one in (shape, target) if one is not None], size).text(memory)
+    counts = [len(one.vertices) for one in (shape, target) if one is not None]
+    if run is not None:
+        expect_stages(progress, match_stages(counts, size, refined=refinement != "none"))
+    words = match_cost(counts, size).text(memory)
     if announce is not None and words:
         announce(words)
     if target is None:
@@ -151,9 +168,9 @@ def match_files(
     # The list comes with the first file that is written: an interrupted result can be written again.
     arrays["files"] = np.array(sorted({file.name for file in (*earlier, *files)}))
     colors = position_bytes(goal.vertices)
-    _write_map(out, name, matched if target is None else _numbered_as_file(matched, target), confidence, shape, arrays)
-    _save_colored(goal, colors, out / f"{label}_colored")
-    _save_colored(shape, colors[matched], out / "a_colored")
+    _write_map(out, name, matched if target is None else numbered_as_file(matched, target), confidence, shape, arrays)
+    save_colored(goal, colors, out / f"{label}_colored")
+    save_colored(shape, colors[matched], out / "a_colored")
     facts["coverage"] = float(there.vertex_areas[np.unique(matched)].sum() / there.vertex_areas.sum())
     sizes = {"vertices": len(shape.vertices), "target_vertices": len(goal.vertices)}
     facts = sizes | facts | {"notices": _notices(facts, judgement), "map": str(out / f"{name}.txt"), "out": str(out)}
@@ -161,6 +178,27 @@ def match_files(
         full = FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, facts)
         keep(_reduced_match(full, shown))
     return facts
+
+
+def free_result_folder(a: Path, b: Path | None) -> Path:
+    """A folder for a result that was given none: `A_to_B` below the current folder, or `A_to_B-2` and so on.
+
+    Parameters
+    ----------
+    a, b : Path
+        Files; without B the name is `A_to_reference`.
+
+    Returns
+    -------
+    Path
+        That does not exist yet.
+    """
+    name = f"{a.stem}_to_{b.stem if b is not None else 'reference'}"
+    folder, number = Path(name), 1
+    while os.path.lexists(folder):
+        number += 1
+        folder = Path(f"{name}-{number}")
+    return folder
 
 
 def _reduced_match(match: FileMatch, shown: tuple[Shape, Shape]) -> FileMatch:
@@ -209,38 +247,7 @@ def _write_map(out: Path, name: str, matched: IntArray, confidence: FloatArray, 
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_atomic(out / "map.npz", buffer.getvalue())
-    rows = _rows_of_file(matched, shape, -1)
-    _write_lines(out / f"{name}.txt", rows, "%d")
-    _write_lines(out / f"{name}.vts", rows + 1, "%d")
-    _write_lines(out / "confidence.txt", _rows_of_file(confidence, shape, 0.0), "%.6f")
-
-
-def _save_colored(shape: Shape, rgb: NDArray[np.uint8], path: Path) -> None:
-    """The shape in colours, for mesh programs and, a mesh, for browsers."""
-    colors = np.concatenate([rgb, np.full((len(rgb), 1), 255, np.uint8)], axis=1)
-    plain = replace(shape, texture=None) if isinstance(shape, Mesh) else shape
-    for file in _colored_files(shape, path):
-        save(replace(plain, colors=colors), file)
-
-
-def _colored_files(shape: Shape, path: Path) -> list[Path]:
-    """The files of a shape in colours: GLB holds meshes only."""
-    return [path.with_suffix(suffix) for suffix in ((".ply", ".glb") if isinstance(shape, Mesh) else (".ply",))]
-
-
-def _rows_of_file(values: Any, shape: Shape, missing: float) -> Any:
-    """One value for each vertex of the shape's file."""
-    if shape.source is None:
-        return values
-    place = shape.source.from_file
-    return np.where(place >= 0, np.asarray(values)[place], missing)
-
-
-def _numbered_as_file(vertices: IntArray, shape: Shape) -> IntArray:
-    """Vertices of a shape as they are numbered in its file."""
-    return vertices if shape.source is None else shape.source.to_file[vertices]
-
-
-def _write_lines(path: Path, values: Any, form: str) -> None:
-    # one operation for many lines: a million of them in a loop take seconds
-    write_atomic(path, (f"{form}\n" * len(values) % tuple(values.tolist())).encode())
+    rows = rows_of_file(matched, shape, -1)
+    write_lines(out / f"{name}.txt", rows, "%d")
+    write_lines(out / f"{name}.vts", rows + 1, "%d")
+    write_lines(out / "confidence.txt", rows_of_file(confidence, shape, 0.0), "%.6f")

@@ -114,7 +114,7 @@ def box_tree(corners: NDArray[np.float64]) -> BoxTree:
     return BoxTree(low, high, order, np.ascontiguousarray(corners))
 
 
-def morton_codes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
+def morton_codes(points: FloatArray) -> NDArray[np.uint64]:
     """(n,) array, positions of points on Morton's curve: the bits of their coordinates, 21 of each, interleaved."""
     start, length = points.min(axis=0), np.ptp(points, axis=0).max()
     bits = ((points - start) * ((2**21 - 1) / max(length, 1e-300))).astype(np.uint64)

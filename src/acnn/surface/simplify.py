@@ -13,6 +13,7 @@ from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.shapes.topology import mesh_edges
+from acnn.types import FloatArray, IntArray
 
 _RING = 64
 """Largest number of faces around a vertex during edge collapse, unless the input has more."""
@@ -140,8 +141,8 @@ def _local_size(mesh: Mesh) -> NDArray[np.float64]:
 
 
 def decimate(
-    vertices: NDArray[np.float64],
-    faces: NDArray[np.int32],
+    vertices: FloatArray,
+    faces: IntArray,
     count: int,
     *,
     size: NDArray[np.float64] | None = None,
@@ -204,7 +205,7 @@ def decimate(
 
 
 def split_long_edges(
-    vertices: NDArray[np.float64], faces: NDArray[np.int32], longest: float, limit: int
+    vertices: FloatArray, faces: IntArray, longest: float, limit: int
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
     """Split the edges of a mesh at their midpoints until none is longer than `longest`; the surface stays the same.
 

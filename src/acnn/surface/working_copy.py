@@ -282,7 +282,7 @@ def _without_debris(mesh: Mesh) -> Mesh:
 
 
 @compiled(nogil=True)
-def _farthest(points: NDArray[np.float64], first: int, count: int) -> NDArray[np.int64]:
+def _farthest(points: FloatArray, first: int, count: int) -> NDArray[np.int64]:
     samples = np.empty(count, np.int64)
     gap = np.full(len(points), np.inf)
     latest = first

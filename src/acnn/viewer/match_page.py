@@ -39,6 +39,7 @@ MATCH = Page(
         "left": "a",
         "right": "b",
         "all": "both",
+        "click": "click a point to see its match",
         "keys": "",
         "range": "",
         "below": '<svg id="overlay" class="overlay" aria-hidden="true"></svg>',
