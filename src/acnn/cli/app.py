@@ -364,7 +364,7 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
         if not message:  # no command was given, and typer has printed the help
             return BAD_INPUT
         message += "" if message.endswith((".", "?", "!")) else "."
-        hint = f" Try '{context.command_path} -h'." if context is not None else ""
+        hint = f" Try '{context.command_path} --help'." if context is not None else ""
         print(f"error: {message}{hint}", file=sys.stderr)
         if "--json" in arguments:
             print(json.dumps({"error": message}))
