@@ -49,6 +49,9 @@ ORDER = (
     *("match", "transfer", "report", "view", "figure", "methods", "bench", "doctor", "cache", "help"),
 )
 
+BARE = {("evaluate", "--pairs"): "all", ("evaluate", "--rotate"): "0"}
+"""Options that may stand without a value, and the value that they then have."""
+
 
 @dataclass
 class Output:
@@ -353,7 +356,7 @@ def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | Non
 def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int:
     try:
         main = _flags_without_type(typer.main.get_command(program)).main
-        code = main(args=arguments, prog_name=name, standalone_mode=False)
+        code = main(args=_with_bare_values(arguments), prog_name=name, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except Exception as error:
         # Usage errors come from typer, or from click in older versions: recognised by their method.
@@ -376,6 +379,16 @@ def _suggestion(word: str, names: Sequence[str]) -> str:
     if close := get_close_matches(word, names, 3):
         return f" Did you mean {' or '.join(repr(name) for name in close)}?"
     return f" To match shapes: acnn match {word} OTHER." if os.path.isfile(word) else ""
+
+
+def _with_bare_values(arguments: list[str]) -> list[str]:
+    """The arguments, with the values of options of `BARE` that are last or followed by another option."""
+    completed = []
+    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=True):
+        completed.append(argument)
+        if following.startswith("-") and (value := BARE.get((arguments[0], argument))) is not None:
+            completed.append(value)
+    return completed
 
 
 def _flags_without_type(command: Any) -> Any:

@@ -92,7 +92,7 @@ class SoftMap:
         array([0.5], dtype=float32)
         """
         composed = checked_point_map(reference_to_target, target_size, "reference_to_target", self.reference_size)
-        return _merged(composed[self.vertices], self.probabilities, target_size)
+        return merged_soft_map(composed[self.vertices], self.probabilities, target_size)
 
     def mass_near(self, matches: ArrayLike, reference_vertices: ArrayLike, radius: float) -> NDArray[np.float32]:
         """Sum the probabilities of all listed vertices near a match: confidence in the region, not the single vertex.
@@ -319,7 +319,7 @@ def _top(logits: NDArray[np.float32], k: int, first_row: int) -> tuple[IntArray,
     return vertices, probabilities
 
 
-def _merged(vertices: IntArray, probabilities: NDArray[np.float32], size: int) -> SoftMap:
+def merged_soft_map(vertices: IntArray, probabilities: NDArray[np.float32], size: int) -> SoftMap:
     """Add up the probabilities of equal vertices within a row and sort again; freed entries get probability 0."""
     n, k = vertices.shape
     order = np.argsort(vertices, axis=1, kind="stable")

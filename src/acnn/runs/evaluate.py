@@ -129,6 +129,29 @@ def evaluate_run(
     return report | {"refinement": method, "seconds_per_shape": means["seconds"]}, failures
 
 
+def ground_truth(
+    example: Example, mirror: IntArray | None
+) -> tuple[IntArray | BarycentricPoints, IntArray | BarycentricPoints | None, IntArray | None]:
+    """Ground truth of a shape, that on the other side where it is known, and the vertices they belong to (None: all).
+
+    Parameters
+    ----------
+    example : Example
+        The shape.
+    mirror : (m,) array or None
+        The reference vertex on the other side of each, where the shape itself does not know.
+    """
+    other = example.mirrored
+    if other is None and mirror is not None:
+        other = mirrored(example.labels, mirror).astype(np.int32)
+    if example.pairs is not None:
+        rows, truth = example.pairs.T
+        return truth, None if other is None else other[rows], rows
+    if example.truth is not None:
+        return example.truth, example.mirrored_truth or other, None
+    return example.labels, other, None
+
+
 def _test_names(run: Run, dataset: Dataset, test_list: str | None) -> list[str]:
     """Names of the shapes to test on."""
     if test_list is not None:
@@ -169,7 +192,7 @@ class _Judge:
         soft = self.run.soft_map(shape)
         measured = {"seconds": time.perf_counter() - began}
         measured["smoothness"] = smoothness(soft.query_to_reference, query, self.reference)
-        truth, other, rows = _truth(example, self.run.mirror)
+        truth, other, rows = ground_truth(example, self.run.mirror)
 
         def compare(point_map: IntArray, mirrored_truth: IntArray | BarycentricPoints | None = None) -> ShapeEvaluation:
             return evaluate_map(
@@ -193,18 +216,3 @@ class _Judge:
 
 def _same_reference(a: Mesh, b: Mesh) -> bool:
     return len(a.vertices) == len(b.vertices) and np.array_equal(a.faces, b.faces)
-
-
-def _truth(
-    example: Example, mirror: IntArray | None
-) -> tuple[IntArray | BarycentricPoints, IntArray | BarycentricPoints | None, IntArray | None]:
-    """Truth of a shape, that on the other side where it is known, and the vertices they belong to (None: all)."""
-    other = example.mirrored
-    if other is None and mirror is not None:
-        other = mirrored(example.labels, mirror).astype(np.int32)
-    if example.pairs is not None:
-        rows, truth = example.pairs.T
-        return truth, None if other is None else other[rows], rows
-    if example.truth is not None:
-        return example.truth, example.mirrored_truth or other, None
-    return example.labels, other, None

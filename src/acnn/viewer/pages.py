@@ -75,6 +75,25 @@ def page_html(page: Page, title: str, content: dict[str, Any]) -> str:
     return _filled("shell.html", parts)
 
 
+def plain_page(title: str, body: str) -> str:
+    """Assemble a page of text and tables, without a 3D view.
+
+    Parameters
+    ----------
+    title : str
+        Title of the document.
+    body : str
+        HTML, in which texts are escaped.
+
+    Returns
+    -------
+    str
+        The page as text.
+    """
+    parts = {"title": html.escape(title), "generator": "acnn", "style": _joined(("page.css",)), "body": body}
+    return _filled("shell.html", parts | {"data": "{}", "script": ""})
+
+
 def is_page(page: Page, path: Path) -> bool:
     """Return whether a file is a page of this kind."""
     try:
