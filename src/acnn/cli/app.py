@@ -384,7 +384,7 @@ def _suggestion(word: str, names: Sequence[str]) -> str:
 def _with_bare_values(arguments: list[str]) -> list[str]:
     """The arguments, with the values of options of `BARE` that are last or followed by another option."""
     completed = []
-    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=True):
+    for argument, following in zip(arguments, [*arguments, "--"][1:], strict=True):
         completed.append(argument)
         if following.startswith("-") and (value := BARE.get((arguments[0], argument))) is not None:
             completed.append(value)
