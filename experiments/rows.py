@@ -22,7 +22,8 @@ from acnn.progress import Progress
 FIGURES = ("exact", "mean_error_x100", "within_005", "within_010")
 """What is averaged over shapes, besides the curve."""
 
-MISSING = "not computed yet"
+MISSING = "missing"
+"""What a table shows of a row that has not been computed yet."""
 
 
 @dataclass(frozen=True)
@@ -247,11 +248,11 @@ PROPERTIES = ("representation", "input", "generalisable", "filters", "context", 
 
 
 def properties_table() -> str:
-    """The paper's table of properties, from the registry of methods."""
+    """The paper's table of properties, and what the names stand for, from the registry of methods."""
     from acnn.methods.registry import METHODS
 
-    lines = [[f"`{name}`", method.title, *properties_of(name)] for name, method in METHODS.items()]
-    return markdown(("method", "", *PROPERTIES), lines)
+    table = markdown(("method", *PROPERTIES), [[f"`{name}`", *properties_of(name)] for name in METHODS])
+    return f"{table}\n{'; '.join(f'`{name}`: {method.title}' for name, method in METHODS.items())}.\n"
 
 
 def figures_table(rows: dict[str, Row], records: dict[str, dict[str, Any]], properties: bool = False) -> str:

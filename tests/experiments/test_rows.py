@@ -77,7 +77,7 @@ def test_the_table_shows_what_is_missing():
     table = rows.figures_table(all_rows, {"gcnn": record(0.25, 2)}, properties=True)
     head, line, bim, gcnn = table.splitlines()
     assert head.count("|") == line.count("|") == bim.count("|") == gcnn.count("|")
-    assert "*not computed yet*" in bim
+    assert "*missing*" in bim
     assert "| mesh | any | yes | spatial | yes | yes | any | 25.0% | 10.00 |" in gcnn
     assert rows.draw_curves({"gcnn": record(0.25, 2, symmetric=False)})[1:4] == b"PNG"
     svg = [rows.draw_curves({"gcnn": record(0.25, 2)}, "svg") for _ in range(2)]

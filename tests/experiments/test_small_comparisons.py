@@ -60,7 +60,7 @@ def test_methods_are_compared_on_partial_shapes(folder):
         assert [shape["name"] for shape in kept["shapes"]] == ["cuts_person_shape_3"]
         assert kept["mean_error_x100"] > 0
     assert (folder / "runs" / "curves_cuts.png").is_file()
-    assert "not computed yet" in (folder / "runs" / "table_cuts.md").read_text()
+    assert "*missing*" in (folder / "runs" / "table_cuts.md").read_text()
     _, messages = run(folder, "table/shrec16.py", *words)
     assert "pfm, person: kept from before" in messages
 

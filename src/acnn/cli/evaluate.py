@@ -62,6 +62,8 @@ def evaluate(
 ) -> None:
     """Match shapes with known ground truth and measure the errors by the Princeton protocol.
 
+    Of a segmentation: the fraction of the area that is labelled right, and intersection over union of every class.
+
     Shapes are matched to the reference of a run or, with --pairs, to each other: 'acnn evaluate scape --pairs'.
     """
     if pairs is None:
@@ -97,7 +99,8 @@ def evaluate(
             )
     for failure in failures:
         out.failed(failure.item, failure.why)
-    out.result(report, human=report_text if pairs is None else pairs_text)
+    text = pairs_text if pairs is not None else classes_text if "iou" in report else report_text
+    out.result(report, human=text)
 
 
 def pairs_text(report: dict[str, Any]) -> str:
@@ -137,7 +140,18 @@ def report_text(report: dict[str, Any]) -> str:
             "symmetric: each vertex may match its true point or the mirrored one, so left and right may mix; per map: "
             "one of the two for the whole map"
         )
+    for kind, curves in report.get("descriptor", {}).items():
+        hits = ", ".join(f"{value:.1%} among {k}" for k, value in curves["asymmetric"]["hits"].items())
+        lines.append(f"{kind} descriptor: true match {hits} nearest")
     return "\n".join([*lines, *_seen(report, len(report["shapes"]))])
+
+
+def classes_text(report: dict[str, Any]) -> str:
+    """Format the report of a segmentation."""
+    width = max(len(name) for name in report["iou"])
+    lines = [f"{report['accuracy']:.1%} of the area right, mean IoU {report['mean_iou']:.1%}"]
+    lines += [f"  {name.ljust(width)}  {'-' if iou is None else f'{iou:.1%}'}" for name, iou in report["iou"].items()]
+    return "\n".join([*lines, f"{len(report['shapes'])} shapes", *_seen(report, len(report["shapes"]))])
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> str:

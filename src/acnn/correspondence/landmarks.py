@@ -120,14 +120,12 @@ def landmarks_of(pairs: ArrayLike | Landmarks, sizes: tuple[int, int]) -> Landma
         if array.ndim != 2 or array.shape[1] != 2 or not len(array) or array.dtype.kind not in "iu":
             raise InputError(f"Landmarks are (k, 2) integers, a vertex of A and one of B; the shape is {array.shape}.")
         pairs = Landmarks(array[:, 0], array[:, 1], tuple(str(i) for i in range(len(array))))
-    ends = [
-        checked_point_map(vertices, size, f"landmarks of {name}")
-        for vertices, size, name in zip((pairs.a, pairs.b), sizes, ("A", "B"), strict=True)
-    ]
-    vertices, counts = np.unique(ends[0], return_counts=True)
+    here = checked_point_map(pairs.a, sizes[0], "landmarks of A")
+    there = checked_point_map(pairs.b, sizes[1], "landmarks of B")
+    vertices, counts = np.unique(here, return_counts=True)
     if (counts > 1).any():
         raise InputError(f"Landmarks: vertex {vertices[counts > 1][0]} of A is named twice. Remove one of its lines.")
-    return Landmarks(*ends, pairs.names)
+    return Landmarks(here, there, pairs.names)
 
 
 def read_landmarks(path: Path, a: Shape, b: Shape) -> Landmarks:
@@ -164,11 +162,12 @@ def read_landmarks(path: Path, a: Shape, b: Shape) -> Landmarks:
         if len(vertices) != 2:
             raise InputError(f"{path}, line {number}: '{line[:60]}' is not '[name] vertex-of-A vertex-of-B'.")
         name = " ".join(words[:-2]) or str(len(rows))
-        rows.append((name, *(_loaded(path, number, v, s, n) for v, s, n in zip(vertices, (a, b), "AB", strict=True))))
+        here, there = (_loaded(path, number, v, s, n) for v, s, n in zip(vertices, (a, b), "AB", strict=True))
+        rows.append((name, here, there))
     if not rows:
         raise InputError(f"{path}: there are no landmarks in the file.")
-    names, here, there = zip(*rows, strict=True)
-    found = Landmarks(np.array(here), np.array(there), names)
+    ends = np.array([row[1:] for row in rows])
+    found = Landmarks(ends[:, 0], ends[:, 1], tuple(row[0] for row in rows))
     return landmarks_of(found, (len(a.vertices), len(b.vertices)))
 
 

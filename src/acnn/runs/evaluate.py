@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,18 @@ from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_metho
 from acnn.datasets.dataset import Dataset, Example
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
+from acnn.evaluation.descriptors import DescriptorEvaluation, evaluate_descriptors, mean_evaluation
 from acnn.evaluation.distances import ReferenceDistances
 from acnn.evaluation.princeton import ShapeEvaluation, evaluate_map, evaluation_report, mirrored, smoothness
 from acnn.evaluation.results import Matched
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage
+from acnn.runs.segment import evaluate_segmentation
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.surface.surface import surface_of
 from acnn.training.prepare import Failure, prepare
 from acnn.training.prepared import Prepared
-from acnn.types import IntArray
+from acnn.types import FloatArray, IntArray
 
 
 @check_arguments
@@ -64,15 +67,19 @@ def evaluate_run(
     Returns
     -------
     tuple[dict[str, Any], list[Failure]]
-        What `acnn evaluate --json` prints, and the shapes that could not be prepared or matched. The truth on the other
-        side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and `seen_in_validation` name the
-        test shapes that the network was trained on, or that chose the model, whatever they were called then; they are
-        `unknown` for runs that did not record it.
+        What `acnn evaluate --json` prints, and the shapes that could not be prepared or matched; of a segmentation
+        that of `evaluate_segmentation`, and of a learned descriptor its hit rates under `descriptor` as well. The truth
+        on the other side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and
+        `seen_in_validation` name the test shapes that the network was trained on, or that chose the model, whatever
+        they were called then; they are `unknown` for runs that did not record it.
     """
     opened = run if isinstance(run, Run) else open_run(run)
     if reestimate:
         opened = opened.reestimated()
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
+    if opened.class_names:
+        names = _test_names(opened, dataset, test_list)
+        return evaluate_segmentation(opened, dataset, names, workers=workers, progress=progress)
     if not _same_reference(dataset.reference, opened.reference):
         raise InputError(
             f"The ground truth of {dataset.name} is on a reference of {len(dataset.reference.vertices)} vertices, "
@@ -94,11 +101,14 @@ def evaluate_run(
     kinds = ("evaluation", "symmetric", "refined_evaluation", "refined_symmetric")
     found: dict[str, list[ShapeEvaluation | None]] = {kind: [] for kind in kinds}
     figures: list[dict[str, float]] = []
+    described: list[dict[str, DescriptorEvaluation]] = []
     for done, shape in enumerate(prepared):
         if matching:
             matching(done, len(prepared))
         try:
-            matched, measured = judge.match(dataset.named(shape.name).read(), shape)
+            example = dataset.named(shape.name).read()
+            matched, measured = judge.match(example, shape)
+            described.append(judge.compare_descriptors(example, shape))
         except InputError as error:
             failures.append(Failure(shape.name, str(error)))
             continue
@@ -122,6 +132,9 @@ def evaluate_run(
     report["smoothness"] = means["smoothness"]
     if "refined" in report:
         report["refined"]["smoothness"] = means["refined_smoothness"]
+    if described[0]:
+        kinds_of_descriptors = {kind: mean_evaluation([one[kind] for one in described]) for kind in described[0]}
+        report["descriptor"] = {kind: mean.as_dict() for kind, mean in kinds_of_descriptors.items()}
     content = {shape.name: shape.content for shape in prepared}
     evaluated = {entry["name"]: content[entry["name"]] for entry in report["shapes"]}
     report |= {"seen_in_training": opened.seen(evaluated, "train")}
@@ -212,6 +225,29 @@ class _Judge:
             matched, refined=refined, refined_evaluation=compare(refined), refined_symmetric=symmetric(refined)
         )
         return found, measured
+
+    def compare_descriptors(self, example: Example, shape: Prepared) -> dict[str, DescriptorEvaluation]:
+        """Hit rates of the `learned` descriptor and of the network's `input`; empty where labels were learned."""
+        learned = self.run.matcher.describe(shape)
+        if learned is None:
+            return {}
+        pairs = {"learned": (learned, self.described)}
+        if self.run.needs.descriptors is not None:
+            pairs["input"] = (shape.descriptors(), self.run.reference_inputs.descriptors())
+        other = example.mirrored
+        if other is None and self.run.mirror is not None:
+            other = mirrored(example.labels, self.run.mirror).astype(np.int32)
+        return {
+            kind: evaluate_descriptors(here, there, example.labels, mirrored_truth=other)
+            for kind, (here, there) in pairs.items()
+        }
+
+    @cached_property
+    def described(self) -> FloatArray:
+        """(m, q) learned descriptors of the reference."""
+        found = self.run.matcher.describe(self.run.reference_inputs)
+        assert found is not None
+        return found
 
 
 def _same_reference(a: Mesh, b: Mesh) -> bool:

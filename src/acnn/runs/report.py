@@ -68,6 +68,7 @@ def collect_report(
         title = folder.resolve().name
         title = f"{folder.resolve().parent.name}/{title}" if title == "run" else title
     run = open_run(folder)
+    run.check_matches()
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else run.facts["data"])
     names = test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes))
     kept: list[Matched] = []

@@ -149,6 +149,7 @@ def _of_run(
     from acnn.runs.report import unseen_shapes
 
     run = open_run(run_folder(folder))
+    run.check_matches()
     dataset = open_dataset(data if data is not None else run.facts["data"])
     kept: list[Matched] = []
     _, failures = evaluate_run(

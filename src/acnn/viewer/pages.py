@@ -36,7 +36,8 @@ class Page:
         Files added after the common ones.
     stage : dict[str, str]
         Texts of `stage.html`: `label` of the 3D view; `left` and `right`, ids of its cells; `all`, the shapes that
-        rotate together; `keys`, a phrase about further keys; `range` and `below`, further elements.
+        rotate together; `click`, what a click does; `keys`, a phrase about further keys; `range` and `below`, further
+        elements.
     """
 
     body: str
