@@ -101,10 +101,6 @@ def notify_compilation() -> None:
         _callbacks.pop()()
 
 
-def _is_own(event: Any) -> bool:
-    return str(event.data["dispatcher"].py_func.__module__).startswith("acnn.")
-
-
 class _PauseCollection(Listener):  # type: ignore[misc,unused-ignore]
     """Pause Python's garbage collection during compilation, which then takes a fifth less time.
 
@@ -131,6 +127,10 @@ class _PauseCollection(Listener):  # type: ignore[misc,unused-ignore]
 @lru_cache(maxsize=1)
 def _install_pause() -> None:
     register("numba:compile", _PauseCollection())
+
+
+def _is_own(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("acnn.")
 
 
 @lru_cache(maxsize=1)

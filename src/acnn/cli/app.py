@@ -46,8 +46,7 @@ HELP = ["-h", "--help"]
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("sample", "demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "statistics", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
-    "help",
+    *("match", "transfer", "statistics", "report", "view", "figure", "methods", "bench", "doctor", "cache", "help"),
 )
 
 BARE = {("evaluate", "--pairs"): "all", ("evaluate", "--rotate"): "0"}
@@ -375,13 +374,6 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
         return BAD_INPUT
 
 
-def _suggestion(word: str, names: Sequence[str]) -> str:
-    """A sentence on what may have been meant; empty if that is unknown."""
-    if close := get_close_matches(word, names, 3):
-        return f" Did you mean {' or '.join(repr(name) for name in close)}?"
-    return f" To match shapes: acnn match {word} OTHER." if os.path.isfile(word) else ""
-
-
 def _with_bare_values(arguments: list[str]) -> list[str]:
     """The arguments, with the values of options of `BARE` that are last or followed by another option."""
     completed = []
@@ -390,6 +382,13 @@ def _with_bare_values(arguments: list[str]) -> list[str]:
         if following.startswith("-") and (value := BARE.get((arguments[0], argument))) is not None:
             completed.append(value)
     return completed
+
+
+def _suggestion(word: str, names: Sequence[str]) -> str:
+    """A sentence on what may have been meant; empty if that is unknown."""
+    if close := get_close_matches(word, names, 3):
+        return f" Did you mean {' or '.join(repr(name) for name in close)}?"
+    return f" To match shapes: acnn match {word} OTHER." if os.path.isfile(word) else ""
 
 
 def _flags_without_type(command: Any) -> Any:

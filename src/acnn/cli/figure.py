@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._completion import models, refinements
+from acnn.cli._completion import refinements
+from acnn.cli._completion import runs as completed_runs
 from acnn.cli.app import Force, Output, command
 
 
@@ -20,7 +21,7 @@ def figure(
             metavar="RUN...",
             help="Run folder, or the folder of 'acnn demo'; for comparison and partial also several, and names of "
             "methods for two shapes, such as bim.",
-            autocompletion=models,
+            autocompletion=completed_runs,
         ),
     ],
     kind: Annotated[

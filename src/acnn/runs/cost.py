@@ -182,7 +182,7 @@ def match_stages(vertices: Sequence[int], working_size: int = 0, *, refined: boo
     vertices : Sequence[int]
         Number of vertices of A, or of A and B.
     working_size : int
-        Largest number of vertices that is matched; 0 for all.
+        As for `match_cost`.
     refined : bool
         Whether the map is refined.
 
