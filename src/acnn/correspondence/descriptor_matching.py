@@ -137,11 +137,12 @@ def match_by_descriptors(
     if method == "auto":
         method, why = suitable_method(query, reference)
     results: dict[str, tuple[FloatArray, Refined]] = {}
+    known: tuple[dict[float, FloatArray], dict[float, FloatArray]] = {}, {}
     for done, (name, (radii, with_wks)) in enumerate(STARTS.items()):
         if progress:
             progress(done, len(STARTS))
-        here = _described(query, left, radii, with_wks)
-        soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks))
+        here = _described(query, left, radii, with_wks, known[0])
+        soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks, known[1]))
         refined = refine(soft, query, reference, method, query_basis=left, reference_basis=right)
         results[name] = (vertex_distortions(refined.query_to_reference, query, reference), refined)
     start = min(results, key=lambda name: results[name][0].mean())
@@ -156,12 +157,21 @@ def _size(surface: Surface) -> int:
     return min(EIGENFUNCTIONS, len(surface.vertices) - 1)
 
 
-def _described(surface: Surface, basis: SpectralBasis, radii: tuple[float, ...], with_wks: bool) -> FloatArray:
-    """(n, p) concatenated descriptors."""
+def _described(
+    surface: Surface,
+    basis: SpectralBasis,
+    radii: tuple[float, ...],
+    with_wks: bool,
+    known: dict[float, FloatArray],
+) -> FloatArray:
+    """(n, p) concatenated descriptors; SHOT of every radius is computed once and kept in `known`."""
     from acnn.descriptors.shot import shot
     from acnn.descriptors.spectral import wks
 
-    columns: list[FloatArray] = [shot(surface, radius, upright=True) for radius in radii]
+    for radius in radii:
+        if radius not in known:
+            known[radius] = shot(surface, radius, upright=True)
+    columns: list[FloatArray] = [known[radius] for radius in radii]
     if with_wks:
         pairs = min(WKS_PAIRS, basis.size)
         values = wks(basis.eigenvalues[:pairs], basis.functions[:, :pairs], WKS_PAIRS)

@@ -187,7 +187,7 @@ def match_shape(
         Length of one run unit in the shape's coordinates; None is that of the run where it has one (it learned from
         parts, which come in the units of their reference), else the shape's own geodesic diameter / 200.
     working_size : int or None
-        Largest number of vertices that is matched: a larger or uneven shape is replaced by a copy (`working_copy`). 0
+        Largest number of vertices that is matched: a larger shape is replaced by a copy (`working_copy`). 0
         is none; None is that of the run.
     cache : bool
         Whether operators are looked for and kept in the cache.
@@ -263,7 +263,7 @@ def match(
         Length of one run unit in A's coordinates; None is that of the run where it has one, else A's own geodesic
         diameter / 200, or B's unit where A looks like a part of B in the same coordinates.
     working_size : int or None
-        Largest number of vertices that is matched: larger or uneven shapes are replaced by copies (`working_copy`), and
+        Largest number of vertices that is matched: larger shapes are replaced by copies (`working_copy`), and
         the map is lifted to their own vertices (`lift_map`). 0 is none; None is that of the run, or `WORKING_SIZE`.
     landmarks : (k, 2) int array or Landmarks or None
         Vertices of A and the vertices of B that they correspond to: they guide the map (`guide_by_landmarks`), which

@@ -27,10 +27,6 @@ of 3,000, 1.10 with copies of 2,500, which take three quarters of the time."""
 SMALLEST = 100
 """Least size of a working copy: below it, a body has no limbs."""
 
-EVEN = 4.0
-"""`unevenness` up to which a mesh of at most the working size is used as it is. Even copies have 1.9, built-in humans
-2.4, the same remeshed 2.8, FAUST remeshed with its own density 3.7, a box of twelve triangles 4.4."""
-
 PREVIEW = 30_000
 """Vertices with which a larger shape is shown; shapes of more than twice as many are reduced to it before they are
 made even."""
@@ -117,7 +113,7 @@ class WorkingCopy:
 
 
 def working_copy(shape: Shape, size: int) -> WorkingCopy:
-    """Copy a shape with evenly spread vertices, at most `size` of them, unless it is small and even already.
+    """Copy a shape with evenly spread vertices, at most `size` of them, unless it has no more already.
 
     Long edges of a mesh are split, then edges are collapsed (`decimate`), so that its vertices are spread evenly
     however it is triangulated. Its boundary stays where it is. A cloud is reduced to points that are as far from each
@@ -147,7 +143,7 @@ def working_copy(shape: Shape, size: int) -> WorkingCopy:
     >>> copy.shape
     Mesh(1000 vertices, 1996 faces)
     >>> working_copy(acnn.builtin_human(), 3000).why
-    'has no more than 3,000 vertices, spread evenly'
+    'has no more than 3,000 vertices'
     """
     if size != 0 and size < SMALLEST:
         raise InputError(f"A working size of {size} vertices is too small: use 0 for none, or {SMALLEST} or more.")
@@ -162,10 +158,9 @@ def working_copy(shape: Shape, size: int) -> WorkingCopy:
         normals = None if preview.normals is None else preview.normals[kept]
         copy = PointCloud(preview.vertices[kept], normals)
         return WorkingCopy(shape, copy, f"has more than {size:,} points", preview)
-    if n <= size and unevenness(preview) <= EVEN:
-        return WorkingCopy(shape, shape, f"has no more than {size:,} vertices, spread evenly", preview)
-    why = f"has more than {size:,} vertices" if n > size else "its vertices are spread unevenly"
-    return WorkingCopy(shape, _even_mesh(preview, size), why, preview)
+    if n <= size:
+        return WorkingCopy(shape, shape, f"has no more than {size:,} vertices", preview)
+    return WorkingCopy(shape, _even_mesh(preview, size), f"has more than {size:,} vertices", preview)
 
 
 def reduced(shape: Shape, count: int) -> Shape:
@@ -186,13 +181,13 @@ def reduced(shape: Shape, count: int) -> Shape:
     n = len(shape.vertices)
     path = "" if shape.source is None else shape.source.path
     if isinstance(shape, PointCloud):
-        along = np.argsort(morton_codes(shape.vertices), kind="stable")
-        kept = np.sort(along[np.linspace(0, n - 1, count).astype(np.int64)])
+        order = np.argsort(morton_codes(np.asarray(shape.vertices, np.float64)), kind="stable")
+        kept = np.sort(order[np.linspace(0, n - 1, count).astype(np.int64)])
         normals = None if shape.normals is None else shape.normals[kept]
         return PointCloud(shape.vertices[kept], normals, source=_subset(path, kept, n))
-    order, points, faces = _ordered(shape)
+    numbers, points, faces = _ordered(shape)
     remaining, coarse = decimate(points, faces, count, required=False)
-    return Mesh(points[remaining], coarse, source=_subset(path, order[remaining], n))
+    return Mesh(points[remaining], coarse, source=_subset(path, numbers[remaining], n))
 
 
 def unevenness(mesh: Mesh) -> float:
@@ -232,9 +227,9 @@ def farthest_points(points: FloatArray, count: int) -> IntArray:
     (count,) int array
         Indices, in the order they were taken.
     """
-    points = np.ascontiguousarray(points, np.float64)
-    first = int(np.argmax(((points - points.mean(axis=0)) ** 2).sum(axis=1)))
-    return _farthest(points, first, count)
+    coordinates = np.ascontiguousarray(points, np.float64)
+    first = int(np.argmax(((coordinates - coordinates.mean(axis=0)) ** 2).sum(axis=1)))
+    return _farthest(coordinates, first, count)
 
 
 def _even_edge(area: float, vertices: int) -> float:
@@ -254,7 +249,7 @@ def _even_mesh(mesh: Mesh, size: int) -> Mesh:
     return Mesh(points[kept], coarse)
 
 
-def _ordered(mesh: Mesh) -> tuple[IntArray, FloatArray, IntArray]:
+def _ordered(mesh: Mesh) -> tuple[IntArray, NDArray[np.float64], NDArray[np.int32]]:
     """Vertices in an order that does not depend on that of the file, in which edges of equal cost are collapsed.
 
     Returns the vertices of the mesh in that order, their coordinates, and the faces.
@@ -263,7 +258,7 @@ def _ordered(mesh: Mesh) -> tuple[IntArray, FloatArray, IntArray]:
     order = np.argsort(np.einsum("nd,nd->n", centred, centred), kind="stable")
     number = np.empty(len(order), np.int32)
     number[order] = np.arange(len(order), dtype=np.int32)
-    return order, mesh.vertices[order], number[mesh.faces]
+    return order, np.asarray(mesh.vertices[order], np.float64), number[mesh.faces]
 
 
 def _subset(path: str, kept: IntArray, n: int) -> Source:
