@@ -44,7 +44,7 @@ COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("sample", "demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
+    *("match", "transfer", "register", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
 )
 
 
