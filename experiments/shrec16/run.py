@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from contextlib import closing
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,7 +23,6 @@ import typer
 
 from acnn.cli.app import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
-from acnn.datasets.dataset import Example, InMemory, Sample
 from acnn.evaluation import ShapeEvaluation, evaluation_report
 
 
@@ -111,7 +110,7 @@ def run_class(job: Job) -> dict[str, Any]:
     """Prepare, train, match and evaluate one class; what was found is kept in `result.json`."""
     import torch
 
-    from acnn.datasets.shrec16 import open_shrec16
+    from acnn.datasets.shrec16 import open_shrec16, with_full_shape
     from acnn.evaluation.results import Matched
     from acnn.files import write_atomic
     from acnn.runs.evaluate import evaluate_run
@@ -126,10 +125,7 @@ def run_class(job: Job) -> dict[str, Any]:
     torch.set_num_threads(1)
     dataset = open_shrec16(job.root, job.kind, job.cls)
     config = preset_config(job.preset).with_changes(job.settings)
-    parts = dataset.select(job.train).samples
-    itself = Example(dataset.reference, np.arange(len(dataset.reference.vertices), dtype=np.int32))
-    learned = replace(dataset, samples=(*parts, Sample("null", InMemory(itself))))
-    trained, failures = train_run(learned, job.folder, config, resume=True)
+    trained, failures = train_run(with_full_shape(dataset.select(job.train)), job.folder, config, resume=True)
     whole = float(surface_of(dataset.reference, dataset.unit).vertex_areas.sum())
     found: list[dict[str, Any]] = []
 

@@ -41,6 +41,7 @@ _WHERE = {
     "register": "acnn.runs.register",
     "render": "acnn.viewer",
     "save": "acnn.shapes",
+    "segment_shape": "acnn.runs.segment",
     "shape_statistics": "acnn.registration",
     "shot": "acnn.descriptors",
     "shot_descriptors": "acnn.functions",
@@ -88,6 +89,7 @@ if TYPE_CHECKING:
     from acnn.runs.match import match, match_shape
     from acnn.runs.match_files import match_files
     from acnn.runs.register import register
+    from acnn.runs.segment import segment_shape
     from acnn.runs.train import train_run
     from acnn.shapes import Mesh, PointCloud, describe, from_arrays, load, save
     from acnn.surface import surface_of

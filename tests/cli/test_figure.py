@@ -35,9 +35,28 @@ def test_every_kind_is_written(run, tmp_path, capsys, kind):
     assert [path.name for path in target.parent.iterdir()] == [target.name]  # nothing half-written is left
 
 
+@pytest.mark.parametrize("kind", ["comparison", "partial"])
+def test_methods_are_shown_below_each_other(run, tmp_path, capsys, kind):
+    target = tmp_path / f"{kind}.png"
+    words = ["figure", "descriptors", str(run), kind, "--test", "2", "--refine", "none", "--out", str(target), "--json"]
+    data = ["--data", str(run.parent / "bumps")]
+    assert main([*words, *data]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["shapes"] == ["bump_2"]
+    assert list(facts["methods"]) == ["DESCRIPTORS", "ACNN"]
+    assert 0 <= facts["methods"]["ACNN"]["exact"] <= 1
+    both = np.asarray(Image.open(target))
+    assert main([*words[:1], *words[2:], "--force"]) == 0
+    alone = np.asarray(Image.open(target))
+    assert both.shape[0] > alone.shape[0] + 400  # a row less
+    assert both.shape[1] == alone.shape[1]
+
+
 def test_clear_errors(run, tmp_path, capsys):
     assert main(["figure", str(run), "pie", "--out", str(tmp_path / "a.png")]) == 2
     assert "transfer, errors, filters, curve" in capsys.readouterr().err
+    assert main(["figure", str(run), "bim", "errors", "--out", str(tmp_path / "a.png")]) == 2
+    assert "shows one run: give one, or use 'comparison' or 'partial'" in capsys.readouterr().err
     assert main(["figure", str(run), "curve", "--out", str(tmp_path / "a.jpg")]) == 2
     assert ".png" in capsys.readouterr().err
     assert main(["figure", str(tmp_path), "filters", "--out", str(tmp_path / "a.png")]) == 2

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from acnn.cli import main
-from acnn.datasets.humans.attributes import PARTS, body_landmarks, body_parts
+from acnn.datasets.body_parts import BODY_PARTS
+from acnn.datasets.humans.attributes import body_landmarks
 from acnn.datasets.humans.sample_shapes import make_sample_shapes, sample_shapes
 from acnn.datasets.open import open_dataset
 from acnn.shapes import Mesh, PointCloud, load
@@ -60,20 +61,12 @@ def test_labels_and_landmarks_of_a_and_b_agree(folder):
     assert len(a_to_b) == len(labels["A"]) == len(a.vertices)
     assert len(labels["B"]) == len(b.vertices)
     assert np.array_equal(labels["A"], labels["B"][a_to_b])
-    assert set(labels["B"]) == set(range(len(PARTS)))
+    assert set(labels["B"]) == set(range(len(BODY_PARTS)))
     points = {name: dict(line.split() for line in (folder / f"{name}_landmarks.txt").open()) for name in "AB"}
     assert list(points["A"]) == list(points["B"]) == list(body_landmarks())
     for name, vertex in points["A"].items():
         there = b.vertices[[a_to_b[int(vertex)], int(points["B"][name])]]
         assert np.linalg.norm(there[0] - there[1]) < 0.03  # metres
-
-
-def test_body_parts_are_mirrored():
-    from acnn.datasets.builtin import builtin_humans
-
-    labels, mirror = body_parts(), builtin_humans().mirror
-    other = [PARTS.index(part.replace("left", "RIGHT").replace("right", "left").lower()) for part in PARTS]
-    assert np.mean(labels[mirror] == np.array(other)[labels]) > 0.95  # the pose is not quite symmetric
 
 
 def test_the_folder_is_a_dataset(folder):

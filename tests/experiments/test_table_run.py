@@ -39,6 +39,7 @@ def test_rows_table_and_figure_are_written(compared):
     table = (folder / "out" / "table.md").read_text()
     assert "| osd | as published" in table
     assert "| any | geometry | yes | spectral | no | no | descriptor |" in table
+    assert "| gcnn | equal terms | mesh | any | yes | spatial | yes | yes | any | *missing* |" in table
     assert (folder / "out" / "curves.png").read_bytes()[1:4] == b"PNG"
 
 

@@ -15,7 +15,7 @@ from acnn.datasets import builtin_humans, open_dataset
 from acnn.datasets.parts import cut_part
 from acnn.errors import InputError
 from acnn.methods.run import MODELS, open_run, shipped_models
-from acnn.runs.cost import match_cost
+from acnn.runs.cost import match_cost, reading_cost
 from acnn.runs.match import PairMatch, match, match_shape
 from acnn.shapes import Mesh, PointCloud, load, save
 from acnn.surface import surface_of, vertex_normals
@@ -235,23 +235,42 @@ def test_large_shapes_are_announced_before_the_work(tmp_path, monkeypatch, capsy
     monkeypatch.setenv("ACNN_DEBUG", "1")
     save(grid(160), tmp_path / "large.ply")
     save(bumpy(1), tmp_path / "small.ply")
-    for name, said in (("large.ply", True), ("small.ply", False)):
+    for name, size, said in (("large.ply", "0", True), ("large.ply", "3000", False), ("small.ply", "0", False)):
         asked = ["match", str(tmp_path / name), str(tmp_path / "small.ply"), "--out", str(tmp_path / "r")]
         with pytest.raises(Begun):
-            main([*asked, "--model", "none"])
+            main([*asked, "--model", "none", "--working-size", size])
         words = capsys.readouterr().err
-        assert ("roughly 4 minutes of processor time (25,600 and 42 vertices)" in words) == said
-        assert ("Simplify the large shape" in words) == said
+        assert ("3 minutes of processor time (25,600 and 42 vertices)" in words) == said
+        assert ("--working-size 2500" in words) == said
 
 
 def test_time_and_memory_grow_with_the_square_and_are_told_where_they_are_large():
     assert match_cost([2500, 2500]).text() == ""
     large = match_cost([100_000, 2500])
     assert large.seconds == pytest.approx(100 * match_cost([10_000]).seconds, rel=0.1)
-    assert "roughly 67 minutes" in large.text()
+    assert "roughly 50 minutes" in large.text()
     assert "48 GB of memory (available: 16 GB)" in large.text(memory=16.0)
     assert "memory" not in large.text(memory=256.0)
-    assert "Simplify" not in match_cost([15_000, 2500]).text()
+
+
+def test_with_working_copies_time_and_memory_grow_linearly():
+    small, large = match_cost([100_000, 3000], 3000), match_cost([1_000_000, 3000], 3000)
+    assert small.text() == match_cost([2500, 3000], 3000).text() == ""
+    assert (large.seconds - small.seconds) / 900_000 == pytest.approx((small.seconds - 9.4) / 100_000, rel=0.01)
+    assert "Copies of 3,000 vertices are matched" in match_cost([2_000_000, 3000], 3000).text()
+
+
+def test_files_too_large_for_the_memory_are_refused_before_they_are_read(tmp_path, monkeypatch, capsys):
+    with open(tmp_path / "huge.ply", "wb") as stream:
+        stream.truncate(2 * 10**9)  # a hole, which takes no room on the disk
+    monkeypatch.setattr("acnn.runs.match_files.load", None)
+    monkeypatch.setattr("acnn.runs.match_files.machine_memory_mb", lambda: {"available": 16 * 1024.0})
+    assert main(["match", str(tmp_path / "huge.ply"), "--out", str(tmp_path / "r")]) == 2
+    words = capsys.readouterr().err
+    assert "huge.ply (2.0 GB, up to 53 million vertices): needs roughly 106 GB of memory" in words
+    assert "16 GB are available" in words
+    assert not (tmp_path / "r").exists()
+    assert reading_cost([tmp_path / "huge.ply"]).text(200.0).startswith("Reading huge.ply (2.0 GB")
 
 
 def test_a_cache_that_cannot_be_used_is_named(tmp_path, monkeypatch):

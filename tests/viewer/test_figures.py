@@ -121,5 +121,5 @@ def test_whole_pictures():
 
 
 def test_unknown_kinds_are_refused():
-    with pytest.raises(InputError, match="transfer, errors, filters, curve"):
+    with pytest.raises(InputError, match="transfer, errors, filters, curve, comparison, partial"):
         known_kind("pie")

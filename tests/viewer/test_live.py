@@ -16,6 +16,7 @@ from acnn.errors import InputError
 from acnn.network import ShapeNetwork
 from acnn.patches import PatchSettings
 from acnn.runs.match import match
+from acnn.runs.match_files import match_files
 from acnn.runs.view import collect_view
 from acnn.shapes import Mesh, load, save
 from acnn.surface import surface_of
@@ -72,6 +73,33 @@ def test_matching_vertices_have_the_same_colour(viewer):
     np.testing.assert_array_equal(panel(viewer, "shape_0").colors, reference[shape.maps["network"]])
     low, high = (viewer.scene.panels[0].vertices.max(axis=0)[0], viewer.scene.panels[1].vertices.min(axis=0)[0])
     assert low < high  # side by side
+
+
+def test_numbers_have_a_colour_bar(viewer):
+    viewer.show("confidence", "refined")
+    assert "confidence" in viewer.controls.bar.content
+    assert "linear-gradient" in viewer.controls.bar.content
+    viewer.show("matches")
+    assert viewer.controls.bar.content == ""
+
+
+def test_a_result_of_match_is_shown_as_it_was_written(tmp_path):
+    mesh = bumpy(2)
+    other, _ = permuted(mesh, 3)
+    for name, shape in (("a.ply", mesh), ("b.ply", other)):
+        save(shape, tmp_path / name)
+    options = {"method": "descriptors", "refinement": "none", "cache": False}
+    match_files(tmp_path / "a.ply", tmp_path / "b.ply", None, tmp_path / "result", **options)
+    data, failures = collect_view([tmp_path / "result"])
+    assert failures == []
+    written = np.loadtxt(tmp_path / "result" / "a_to_b.txt", dtype=int)
+    np.testing.assert_array_equal(data.shapes[0].maps["match"], written)
+    np.testing.assert_allclose(data.shapes[0].confidence, np.loadtxt(tmp_path / "result" / "confidence.txt"), atol=1e-6)
+    assert (data.shapes[0].name, data.reference.name, data.title) == ("A", "B", "result")
+    save(other, tmp_path / "result" / "a_colored.ply")  # another shape in its place
+    save(bumpy(1), tmp_path / "result" / "b_colored.ply")
+    with pytest.raises(InputError):
+        collect_view([tmp_path / "result"])
 
 
 def test_the_pick_is_found_on_every_shape_and_its_probability_spreads(viewer):

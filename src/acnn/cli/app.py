@@ -44,8 +44,11 @@ COMPILING = "compiling (first run only, about half a minute)"
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("sample", "demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "register", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
+    *("match", "transfer", "register", "statistics", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
 )
+
+BARE = {("evaluate", "--pairs"): "all", ("evaluate", "--rotate"): "0"}
+"""Options that may stand without a value, and the value that they then have."""
 
 
 @dataclass
@@ -312,7 +315,7 @@ def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | Non
 def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int:
     try:
         main = _flags_without_type(typer.main.get_command(program)).main
-        code = main(args=arguments, prog_name=name, standalone_mode=False)
+        code = main(args=_with_bare_values(arguments), prog_name=name, standalone_mode=False)
         return code if isinstance(code, int) else 0
     except Exception as error:
         # Usage errors come from typer, or from click in older versions: recognised by their method.
@@ -328,6 +331,16 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
         if "--json" in arguments:
             print(json.dumps({"error": message}))
         return BAD_INPUT
+
+
+def _with_bare_values(arguments: list[str]) -> list[str]:
+    """The arguments, with the values of options of `BARE` that are last or followed by another option."""
+    completed = []
+    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=True):
+        completed.append(argument)
+        if following.startswith("-") and (value := BARE.get((arguments[0], argument))) is not None:
+            completed.append(value)
+    return completed
 
 
 def _flags_without_type(command: Any) -> Any:

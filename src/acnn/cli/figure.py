@@ -1,4 +1,4 @@
-"""`acnn figure`: figures of a run, rendered without a display."""
+"""`acnn figure`: figures of a run or of several methods, rendered without a display."""
 
 from __future__ import annotations
 
@@ -13,8 +13,18 @@ from acnn.cli.app import Force, Output, command
 @command
 def figure(
     out: Output,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.")],
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="Kind of figure: transfer, errors, filters or curve.")],
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="RUN...",
+            help="Run folder, or the folder of 'acnn demo'; for comparison and partial also several, and names of "
+            "methods for two shapes, such as bim.",
+        ),
+    ],
+    kind: Annotated[
+        str,
+        typer.Argument(metavar="KIND", help="Kind of figure: transfer, errors, filters, curve, comparison or partial."),
+    ],
     file: Annotated[Path, typer.Option("--out", metavar="F.png", help="Output image.")],
     data: Annotated[
         str | None, typer.Option(metavar="DATA", help="Dataset; default: the one it was trained on.")
@@ -26,12 +36,12 @@ def figure(
     workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
     force: Force = False,
 ) -> None:
-    """Render texture transfer, errors, learned filters or the error curve of a run."""
+    """Render texture transfer, errors, learned filters or the error curve of a run, or errors of several methods."""
     from acnn.runs.report import write_figure
 
     with out.progress() as progress:
         facts, failures = write_figure(
-            run,
+            runs,
             kind,
             file,
             data=data,

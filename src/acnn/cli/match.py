@@ -35,10 +35,23 @@ def match(
     unit: Annotated[
         float | None, typer.Option(help="Unit of length of A; default: its geodesic diameter / 200.")
     ] = None,
+    working_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Match copies of at most N vertices; 0: the shapes themselves. Default: 3000, or the model's.",
+        ),
+    ] = None,
+    landmarks: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Known pairs, '[name] vertex-of-A vertex-of-B' on each line, that guide the map."
+        ),
+    ] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Also write points inside triangles.")] = False,
     force: Force = False,
 ) -> None:
-    """Match a shape to another, or to the reference of a network.
+    """Match a shape to another, or to the reference of a network; or label it with the classes of a segmentation.
 
     The pretrained model 'humans' is bundled; where it does not fit, matching falls back to descriptors.
     """
@@ -56,6 +69,8 @@ def match(
             refinement=refine,
             reestimate=reestimate,
             unit=unit,
+            working_size=working_size,
+            landmarks=landmarks,
             barycentric=barycentric,
             force=force,
             cache=out.cache,
@@ -63,11 +78,12 @@ def match(
             keep=kept.append,
             announce=out.message,
         )
-        facts |= {"page": str(write_match_page(kept[0], folder / "match.html"))}
+        for found in kept:
+            facts |= {"page": str(write_match_page(found, folder / "match.html"))}
     for notice in facts["notices"]:
         out.message(f"notice: {notice}")
-    out.result(facts, human=_text)
-    if facts["verdict"] == "failed":
+    out.result(facts, human=_text if kept else _classes_text)
+    if facts.get("verdict") == "failed":
         out.message("verdict: failed. The files were written, but the map should not be used.")
 
 
@@ -79,3 +95,10 @@ def _text(facts: dict[str, Any]) -> str:
         f"refinement {facts['refinement']['used']} ({facts['refinement']['why']})\n"
         f"{facts['page']}: both shapes in 3D. Open it in a browser."
     )
+
+
+def _classes_text(facts: dict[str, Any]) -> str:
+    width = max(len(entry["name"]) for entry in facts["classes"])
+    rows = [f"  {entry['name'].ljust(width)}  {entry['area']:6.1%} of the area" for entry in facts["classes"]]
+    labels = f"{facts['labels']}: {facts['vertices']} vertices, mean confidence {facts['mean_confidence']:.1%}"
+    return "\n".join([labels, *rows, f"{facts['image']}: front and back."])

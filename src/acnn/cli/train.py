@@ -24,7 +24,14 @@ def train(
         str | None, typer.Option(help="What to train, see 'acnn methods'; by default that of the preset.")
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="labels|descriptor", help="What the network is trained for.")
+        str | None, typer.Option(metavar="labels|segmentation|descriptor", help="What the network is trained for.")
+    ] = None,
+    classes: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="For segmentation: class of every reference vertex (.txt, .npy); default: those of the dataset.",
+        ),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
     minutes: Annotated[
@@ -41,12 +48,12 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: Force = False,
 ) -> None:
-    """Train a network to match shapes to the reference of a dataset."""
+    """Train a network: to match shapes to the reference of a dataset, to label classes, or to describe points."""
     from acnn.runs.train import config_of_method, train_run
 
-    named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "task": task, "seed": seed}
+    named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "seed": seed}
     given = {key: value for key, value in named.items() if value is not None}
-    config = config_of_method(method, preset).with_changes(settings_of(changes) | given)
+    config = config_of_method(method, preset, task).with_changes(settings_of(changes) | given)
 
     def report(step: dict[str, Any]) -> None:
         if "validation_exact" in step:
@@ -62,6 +69,7 @@ def train(
             train_list=train_list,
             val_list=val_list,
             resume=resume,
+            classes=classes,
             force=force,
             workers=workers,
             progress=progress,

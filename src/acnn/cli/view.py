@@ -13,7 +13,10 @@ from acnn.cli.app import Output, command
 @command
 def view(
     out: Output,
-    items: Annotated[list[Path], typer.Argument(metavar="SHAPE...|RUN", help="Shape files, or a run folder.")],
+    items: Annotated[
+        list[Path],
+        typer.Argument(metavar="SHAPE...|RUN|RESULT", help="Shape files, a run, or a folder that 'acnn match' wrote."),
+    ],
     model: Annotated[Path | None, typer.Option(metavar="RUN", help="Model that matches the shapes.")] = None,
     port: Annotated[int | None, typer.Option(help="Port; default: 8080, or the next free one.")] = None,
     host: Annotated[

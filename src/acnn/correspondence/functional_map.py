@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from threading import Lock
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -79,7 +81,9 @@ class SpectralBasis:
 
 
 def basis_of(surface: Surface, k: int) -> SpectralBasis:
-    """Compute the first k eigenfunctions of the Laplacian.
+    """Compute the first k eigenfunctions of the Laplacian, once for every surface.
+
+    As long as the surface exists, the largest basis that was asked for is kept, and smaller ones are part of it.
 
     Parameters
     ----------
@@ -106,9 +110,21 @@ def basis_of(surface: Surface, k: int) -> SpectralBasis:
     """
     from acnn.surface.spectra import surface_eigenpairs
 
-    area = float(surface.vertex_areas.sum())
-    values, functions = surface_eigenpairs(surface, k)
-    return SpectralBasis(values * area, functions * np.sqrt(area), surface.vertex_areas / area)
+    with _locks_lock:
+        lock = _locks.setdefault(surface, Lock())
+    with lock:
+        known = _bases.get(surface)
+        if known is None or (known.size < k and known.size < len(known) - 1):
+            area = float(surface.vertex_areas.sum())
+            values, functions = surface_eigenpairs(surface, k)
+            known = SpectralBasis(values * area, functions * np.sqrt(area), surface.vertex_areas / area)
+            _bases[surface] = known
+    return known if known.size <= k else SpectralBasis(known.eigenvalues[:k], known.first(k), known.mass)
+
+
+_bases: WeakKeyDictionary[Surface, SpectralBasis] = WeakKeyDictionary()
+_locks: WeakKeyDictionary[Surface, Lock] = WeakKeyDictionary()
+_locks_lock = Lock()
 
 
 def zoomout(

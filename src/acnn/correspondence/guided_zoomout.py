@@ -21,6 +21,7 @@ about the right distance from it, and errors of a network seldom are. So
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,6 +29,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from acnn.compilation import compiled
 from acnn.correspondence.functional_map import (
     SpectralBasis,
     functional_map_from_pairs,
@@ -241,22 +243,66 @@ def match_vertices(
     k = query_embedding.shape[1]
     own = nearest_points(query_embedding, reference_embedding)
     spacing = _squared_spacing(reference_embedding, edges)
-    base = ((query_embedding - reference_embedding[own]) ** 2).sum(axis=1)
-    price = -np.log(outlier)
-    best, cheapest = own.copy(), np.full(len(own), price)
-    for j in range(soft_map.vertices.shape[1]):
-        candidate = soft_map.vertices[:, j]
-        # e^2; rounding may leave it below zero where the candidate is ZoomOut's own match
-        squared = ((query_embedding - reference_embedding[candidate]) ** 2).sum(axis=1)
-        excess = np.maximum(squared - base, 0.0) / spacing[candidate]
-        if j == 0:
-            kept = (support >= SUPPORTED) & (excess <= WIDEST**2) & _within_blur(candidate, own, support, reference, k)
-        chance = np.maximum(soft_map.probabilities[:, j], 1e-30).astype(float)
-        cost = price * excess / limit**2 - np.log(chance)
-        better = cost < cheapest
-        best[better], cheapest[better] = candidate[better], cost[better]
-    best[kept] = soft_map.query_to_reference[kept]
+    first = soft_map.query_to_reference
+    price = float(-np.log(outlier))
+    best, cheapest, excess = own.copy(), np.full(len(own), price), np.empty(len(own))
+    _take_cheapest(
+        *(query_embedding, reference_embedding, spacing, soft_map.vertices, soft_map.probabilities),
+        *(price / limit**2, outlier, best, cheapest, excess),
+    )
+    kept = (support >= SUPPORTED) & (excess <= WIDEST**2) & _within_blur(first, own, support, reference, k)
+    best[kept] = first[kept]
     return best, kept | (cheapest < price)
+
+
+@compiled(nogil=True)
+def _take_cheapest(  # type: ignore[no-untyped-def]
+    query, reference, spacing, vertices, probabilities, weight, outlier, best, cheapest, first_excess
+):
+    """Replace matches by the candidate of least cost, where that is less than the cost so far.
+
+    Candidates no more probable than `outlier` cost more than ZoomOut's own match, wherever they are.
+
+    Parameters
+    ----------
+    query, reference : (n, k) and (m, k) float32 array
+        Spectral embeddings.
+    spacing : (m,) array
+        Squared length of edges there.
+    vertices, probabilities : (n, c) array
+        Candidates, most probable first.
+    weight : float
+        Cost of one squared edge.
+    outlier : float
+        Least probability.
+    best, cheapest : (n,) array
+        Matches and their costs; ZoomOut's own at first, changed in place.
+    first_excess : (n,) array
+        Output: e(x, y)^2 of the most probable candidate.
+    """
+    for i in range(len(query)):
+        base = _squared_distance(query[i], reference[best[i]])
+        for j in range(vertices.shape[1]):
+            chance = probabilities[i, j]
+            if j > 0 and not chance > outlier:
+                break
+            candidate = vertices[i, j]
+            # rounding may leave it below zero where the candidate is ZoomOut's own match
+            excess = max(_squared_distance(query[i], reference[candidate]) - base, 0.0) / spacing[candidate]
+            if j == 0:
+                first_excess[i] = excess
+            cost = weight * excess - math.log(max(chance, 1e-30))
+            if cost < cheapest[i]:
+                best[i], cheapest[i] = candidate, cost
+
+
+@compiled(nogil=True, fastmath=True)
+def _squared_distance(p, q):  # type: ignore[no-untyped-def]
+    total = np.float32(0.0)
+    for k in range(len(p)):
+        gap = p[k] - q[k]
+        total += gap * gap
+    return total
 
 
 def _within_blur(

@@ -16,10 +16,10 @@ from acnn.datasets.dataset import Dataset, Example, Sample
 from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.errors import InputError
 from acnn.files import full_disk, read_arrays, write_arrays
-from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.shapes.topology import mesh_edges
 from acnn.surface.simplify import Remeshed, remesh
-from acnn.types import FloatArray, IntArray
+from acnn.types import FloatArray
 
 logger = logging.getLogger("acnn.datasets")
 
@@ -112,15 +112,7 @@ class RemeshedSample:
         if not isinstance(mesh, Mesh):
             raise InputError("A point cloud cannot be remeshed: use meshes.")
         remeshed = cached_remesh(mesh, self.seed, self.varied)
-        nearest = remeshed.truth.nearest_vertex(mesh.vertices, mesh.faces)
-        labels: IntArray = original.labels[nearest].astype(np.int32)
-        mirrored = None if original.mirrored is None else original.mirrored[nearest]
-        identical = np.array_equal(original.labels, np.arange(len(mesh.vertices)))
-        truth = None
-        if identical and np.array_equal(mesh.faces, self.reference.faces):
-            truth = remeshed.truth
-            labels = truth.nearest_vertex(self.reference.vertices, self.reference.faces)
-        return Example(remeshed.mesh, labels, truth=truth, mirrored=mirrored)
+        return resampled(original, remeshed.mesh, remeshed.truth, self.reference)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +142,35 @@ class InterpolatedSample:
         other = aligned(b.vertices, a.vertices)
         interpolated = Mesh(a.vertices + self.weight * (other - a.vertices), a.faces)
         return Example(interpolated, first.labels, first.truth, first.pairs, first.mirrored, first.mirrored_truth)
+
+
+def resampled(original: Example, shape: Shape, points: BarycentricPoints, reference: Mesh) -> Example:
+    """A shape whose vertices are points of another, with the labels of that one.
+
+    Parameters
+    ----------
+    original : Example
+        Of a mesh.
+    shape : Shape
+        Of n vertices.
+    points : BarycentricPoints
+        Where its vertices lie on the original's faces.
+    reference : Mesh
+        Whose vertices the labels are.
+
+    Returns
+    -------
+    Example
+        With exact ground truth where the original has the reference's vertices and faces, else with labels.
+    """
+    mesh = original.shape
+    assert isinstance(mesh, Mesh)
+    nearest = points.nearest_vertex(mesh.vertices, mesh.faces)
+    mirrored = None if original.mirrored is None else original.mirrored[nearest]
+    identical = np.array_equal(original.labels, np.arange(len(mesh.vertices)))
+    if identical and np.array_equal(mesh.faces, reference.faces):
+        return Example(shape, points.nearest_vertex(reference.vertices, reference.faces), points, mirrored=mirrored)
+    return Example(shape, original.labels[nearest].astype(np.int32), mirrored=mirrored)
 
 
 def augmented(dataset: Dataset, settings: AugmentSettings) -> Dataset:

@@ -57,6 +57,25 @@ class Example:
 
 
 @dataclass(frozen=True, eq=False)
+class Classes:
+    """Classes of vertices, for segmentation.
+
+    Attributes
+    ----------
+    names : tuple[str, ...]
+        Of the classes.
+    of_reference : (m,) int32 array or None
+        Class of each vertex of the reference, -1 unknown; None where every shape has a file of its own.
+    """
+
+    names: tuple[str, ...]
+    of_reference: IntArray | None = None
+
+    def __repr__(self) -> str:
+        return f"Classes({len(self.names)}: {', '.join(self.names[:3])}{', ...' if len(self.names) > 3 else ''})"
+
+
+@dataclass(frozen=True, eq=False)
 class Sample:
     """One shape of a dataset, read when needed.
 
@@ -124,6 +143,8 @@ class Dataset:
     unit : float or None
         Unit of length of the run, in the coordinates of every sample; None where each sample is normalised by its own
         geodesic diameter.
+    classes : Classes or None
+        Of the vertices, where known; see `acnn.datasets.classes`.
 
     Examples
     --------
@@ -141,6 +162,7 @@ class Dataset:
     samples: tuple[Sample, ...]
     mirror: IntArray | None = None
     unit: float | None = None
+    classes: Classes | None = None
 
     def __post_init__(self) -> None:
         seen: set[str] = set()

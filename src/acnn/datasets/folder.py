@@ -5,8 +5,9 @@
 - NAME.truth.txt: for every vertex a point on the reference, `face w0 w1 w2`, 0-based (as `acnn data humans --remesh`)
 - NAME.vts, or in `corres/` with the shapes in `off/`: row k of one shape corresponds to row k of another, 1-based
 
-`reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `dataset.json` may list
-the shapes with their split and subject, as written by `acnn data humans`.
+`reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `classes.txt` the classes
+of its vertices, or `NAME.classes.txt` those of each shape (`acnn.datasets.classes`); `dataset.json` may list the shapes
+with their split and subject, as written by `acnn data humans`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from acnn.datasets.classes import folder_classes
 from acnn.datasets.dataset import (
     Dataset,
     Example,
@@ -136,7 +139,9 @@ def open_folder(root: Path) -> Dataset:
     same = not labelled and not listed
     samples = tuple(Sample(path.stem, FolderShape(str(path), str(reference), same)) for path in members)
     mesh = _load_reference(reference)
-    return Dataset(root.name or str(root), mesh, samples, _mirror(root, mesh))
+    return Dataset(
+        root.name or str(root), mesh, samples, _mirror(root, mesh), classes=folder_classes(root, members, mesh)
+    )
 
 
 def label_paths(shape: Path) -> tuple[Path, Path, Path]:
@@ -147,6 +152,27 @@ def label_paths(shape: Path) -> tuple[Path, Path, Path]:
     return shape.with_name(f"{shape.stem}.truth.txt"), shape.with_name(f"{shape.stem}.labels.txt"), rows
 
 
+def listed_names(root: Path) -> list[str]:
+    """Names of the shapes that `dataset.json` lists; empty where there is none.
+
+    Parameters
+    ----------
+    root : Path
+        The folder.
+
+    Returns
+    -------
+    list[str]
+
+    Raises
+    ------
+    InputError
+        Where the file is damaged.
+    """
+    listing = root / "dataset.json"
+    return [str(entry["name"]) for entry in _entries(listing, read_json(listing))] if listing.is_file() else []
+
+
 def shapes_in(root: Path) -> list[Path]:
     """Paths of the shapes in a folder, in the order of their names, numbers by value."""
     found = [p for p in root.iterdir() if p.suffix.lower() in SHAPES and p.is_file() and not p.name.startswith(".")]
@@ -155,21 +181,27 @@ def shapes_in(root: Path) -> list[Path]:
 
 def _open_listed(root: Path, listing: Path) -> Dataset:
     about = read_json(listing)
-    try:
-        names = [str(entry["name"]) for entry in about["shapes"]]
-    except (KeyError, TypeError) as error:
-        raise InputError(f"{listing}: does not list shapes as 'acnn data humans' writes them ({error!r}).") from error
+    entries = _entries(listing, about)
+    names = [str(entry["name"]) for entry in entries]
     reference = root / Path(str(about.get("reference", "reference.ply"))).name
     files = {path.stem: path for path in shapes_in(root)}
     samples = []
-    for number, (name, entry) in enumerate(zip(names, about["shapes"], strict=True)):
+    for number, (name, entry) in enumerate(zip(names, entries, strict=True)):
         split: Split | None = entry.get("split") if entry.get("split") in ("train", "test") else None
         subject = entry.get("subject")
         # A missing file is reported when it is read, so that the others can be used.
         path = files.get(name, root / f"{Path(name).name}.ply")
         samples.append(Sample(name, FolderShape(str(path), str(reference), True), split, subject, number))
     mesh = _load_reference(reference)
-    return Dataset(root.name or str(root), mesh, tuple(samples), _mirror(root, mesh))
+    classes = folder_classes(root, list(files.values()), mesh)
+    return Dataset(root.name or str(root), mesh, tuple(samples), _mirror(root, mesh), classes=classes)
+
+
+def _entries(listing: Path, about: dict[str, Any]) -> list[dict[str, Any]]:
+    try:
+        return [{**entry, "name": str(entry["name"])} for entry in about["shapes"]]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{listing}: does not list shapes as 'acnn data humans' writes them ({error!r}).") from error
 
 
 def _load_reference(path: Path) -> Mesh:

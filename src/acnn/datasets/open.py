@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from acnn.arguments import check_arguments
+from acnn.datasets.body_parts import body_parts
 from acnn.datasets.builtin import builtin_humans
 from acnn.datasets.dataset import Dataset, Example, Sample, Split
 from acnn.errors import InputError
 
-REMESHED = "+remeshed"
+REMESHED, CLOUDS = "+remeshed", "+clouds"
 NAMES = "the name 'humans' (built in), or 'faust', 'faust_r' or 'shrec16/KIND/CLASS' (below ACNN_DATA)"
 
 
@@ -41,7 +42,8 @@ def open_dataset(where: str | os.PathLike[str]) -> Dataset:
         `corres/sampleID.vts`); one that `acnn data humans` wrote; any folder of shapes (see `acnn.datasets.folder`); or
         FOLDER/KIND/CLASS where FOLDER is SHREC'16 Partial in its official layout, or one that `acnn data parts` wrote
         (see `acnn.datasets.shrec16`; KIND and CLASS may be omitted where there is only one). The suffix `+remeshed`
-        adds a remeshed version of every shape, `+cuts` or `+holes` takes a partial shape of every shape instead.
+        adds a remeshed version of every shape; `+clouds` takes points sampled from every shape instead, `+cuts` or
+        `+holes` a partial shape.
 
     Returns
     -------
@@ -108,15 +110,19 @@ def humans_dataset(remeshed: int = 0, seed: int = 0) -> Dataset:
     for i, name in enumerate(humans.names):
         split: Split = "train" if humans.split[i] == "train" else "test"
         samples.append(Sample(name, BuiltinHuman(i), split, int(humans.subjects[i]), i))
-    dataset = Dataset("humans", humans.mesh(0), tuple(samples), humans.mirror.astype(np.int32))
+    mirror = humans.mirror.astype(np.int32)
+    dataset = Dataset("humans", humans.mesh(0), tuple(samples), mirror, classes=body_parts())
     return with_remeshed(dataset, remeshed, seed) if remeshed else dataset
 
 
 def _open_suffixed(text: str) -> Dataset | None:
     """The dataset of a name with a suffix such as `+remeshed`; None where it has no suffix."""
     from acnn.datasets.augment import with_remeshed
+    from acnn.datasets.clouds import clouds_of
     from acnn.datasets.parts import KINDS, parts_of
 
+    if text.endswith(CLOUDS):
+        return clouds_of(open_dataset(text.removesuffix(CLOUDS)))
     if text.endswith(REMESHED):
         return with_remeshed(open_dataset(text.removesuffix(REMESHED)))
     for kind in KINDS:

@@ -12,13 +12,13 @@ Triangle -1 stands for a vertex without known ground truth.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from acnn.datasets.dataset import Dataset, Example, Sample, truth_as_loaded
+from acnn.datasets.dataset import Dataset, Example, InMemory, Sample, truth_as_loaded
 from acnn.datasets.label_files import check_range, check_weights
 from acnn.datasets.parts import KINDS, Kind
 from acnn.errors import InputError
@@ -120,6 +120,12 @@ def open_shrec16(root: Path, kind: Kind, cls: str) -> Dataset:
         samples.append(Sample(name, reader, split, about.get("subject"), number))
     name = f"{root.name or root}/{kind}/{cls}"
     return Dataset(name, reference, tuple(samples), unit=surface_of(reference).unit)
+
+
+def with_full_shape(dataset: Dataset) -> Dataset:
+    """The dataset with its full shape, every vertex matched to itself, as one more sample `null` to train on."""
+    itself = Example(dataset.reference, np.arange(len(dataset.reference.vertices), dtype=np.int32))
+    return replace(dataset, samples=(*dataset.samples, Sample("null", InMemory(itself))))
 
 
 def shrec16_classes(root: Path, kind: Kind) -> tuple[str, ...]:

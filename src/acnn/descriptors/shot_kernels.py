@@ -1,6 +1,6 @@
-"""Compiled core of SHOT: neighbours, local frame, histograms.
+"""Core of SHOT: the local frame of each point, and its histograms.
 
-Vectors are tuples of three numbers here: they live in registers, where small arrays would be allocated.
+Loops over neighbours are compiled; eigenvectors and the rare cases of equal eigenvalues are left to numpy.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from acnn.compilation import compiled
 from acnn.types import FloatArray
 
-Vector: TypeAlias = tuple[float, float, float]
 Indices: TypeAlias = NDArray[np.int64]
 
 FEWEST = 5
@@ -27,7 +26,6 @@ ROUNDING = 1e-6
 """Relative size below which a moment or a gap between eigenvalues is rounding and decides nothing."""
 
 
-@compiled(nogil=True)
 def describe(
     points: FloatArray,
     normals: FloatArray,
@@ -59,241 +57,217 @@ def describe(
     first, last : int
     result : (n, 544) float32 array
     """
-    most = 0
-    for i in range(first, last):
-        most = max(most, (ends[i] - begins[i]).sum())
-    indices = np.empty(most, np.int64)
-    offsets = np.empty((most, 4))  # to the neighbour, and its distance
-    histogram = np.empty(4 * AZIMUTHS * (BINS + 1))
-    for i in range(first, last):
-        count = _gather(i, points, begins[i], ends[i], radius, indices, offsets)
-        if count < FEWEST:
-            continue
-        normal = (normals[i, 0], normals[i, 1], normals[i, 2])
-        if upright:
-            normal = _mean_normal(normal, count, indices, offsets, normals, weights, radius)
-        x, z = _axes(count, indices, offsets, weights, radius, normal, upright)
-        x, z = _signed(x, z, normal, count, indices, offsets, weights, radius, majority, upright)
-        _fill(histogram, x, _cross(z, x), z, count, indices, offsets, normals, weights, radius)
-        squared = 0.0
-        for k in range(len(histogram)):
-            squared += histogram[k] ** 2
-        if squared > 0.0:
-            scale = 1.0 / np.sqrt(squared)
-            for k in range(len(histogram)):
-                result[i, k] = histogram[k] * scale
+    count = last - first
+    spread, mean, neighbours = np.zeros((count, 3, 3)), np.zeros((count, 3)), np.zeros(count, np.int64)
+    _sum_neighbours(points, normals, weights, begins, ends, radius, first, spread, mean, neighbours)
+    rows = np.flatnonzero(neighbours >= FEWEST)
+    if len(rows) == 0:
+        return
+    own = normals[first:last][rows]
+    if upright:
+        own = _unit(mean[rows], own)
+    x, z, about_z = _axes(spread[rows], own, upright)
+    rows = first + rows
+    if about_z.any():
+        nearest = x[about_z].copy()
+        _find_nearest(points, begins, ends, radius, rows[about_z], z[about_z], nearest)
+        x[about_z] = _unit(_across(nearest, z[about_z]), x[about_z])
+    most = int(neighbours.max())
+    offsets, indices, moments = np.empty((most, 4)), np.empty(most, np.int64), np.zeros((3, 3))
+    histogram = np.zeros(4 * AZIMUTHS * (BINS + 1))
+    frames = np.stack([x, np.cross(z, x), z], axis=1)
+    inward = np.einsum("ij,ij->i", z, own) <= 0.0
+    _fill_histograms(
+        points, normals, weights, begins, ends, radius, majority, upright, rows, frames, inward,
+        indices, offsets, moments, histogram, result,
+    )  # fmt: skip
+
+
+def _axes(spread: FloatArray, normals: FloatArray, upright: bool) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+    """Axes x and z, of the largest and the smallest spread, without a sign, and where nothing distinguishes x.
+
+    Upright, z is the normal with its sign, and x is orthogonal to it.
+    """
+    if upright:
+        flat = np.eye(3) - normals[:, :, None] * normals[:, None, :]
+        spread = flat @ spread @ flat
+    values, vectors = np.linalg.eigh(spread)  # ascending
+    x, z = vectors[:, :, 2], vectors[:, :, 0]
+    about_z = values[:, 2] - values[:, 1] <= ROUNDING * values[:, 2]
+    about_x = values[:, 1] - values[:, 0] <= ROUNDING * values[:, 2]
+    if upright:
+        return _unit(_across(x, normals), x), normals, about_z
+    upwards = np.where(about_z[:, None], normals, _across(normals, x))
+    return x, np.where(about_x[:, None], _unit(upwards, z), z), about_z
+
+
+def _across(vectors: FloatArray, units: FloatArray) -> FloatArray:
+    """Components orthogonal to unit vectors."""
+    return vectors - np.einsum("ij,ij->i", vectors, units)[:, None] * units
+
+
+def _unit(vectors: FloatArray, otherwise: FloatArray) -> FloatArray:
+    """Unit vectors, or others where there is no direction."""
+    length = np.linalg.norm(vectors, axis=1)[:, None]
+    return np.where(length > ROUNDING, vectors / np.maximum(length, ROUNDING), otherwise)
 
 
 @compiled(nogil=True)
-def _gather(
-    i: int,
+def _sum_neighbours(
+    points: FloatArray,
+    normals: FloatArray,
+    weights: FloatArray,
+    begins: Indices,
+    ends: Indices,
+    radius: float,
+    first: int,
+    spread: FloatArray,
+    mean: FloatArray,
+    neighbours: Indices,
+) -> None:
+    """Number of neighbours, their second moments, and the sum of their normals without those that face away.
+
+    The point itself and its duplicates do not count: they have no direction.
+    """
+    for row in range(len(neighbours)):
+        i = first + row
+        for r in range(begins.shape[1]):
+            for j in range(begins[i, r], ends[i, r]):
+                x, y, z = points[j, 0] - points[i, 0], points[j, 1] - points[i, 1], points[j, 2] - points[i, 2]
+                squared = x * x + y * y + z * z
+                if 0.0 < squared < radius * radius:
+                    neighbours[row] += 1
+                    weight = weights[j] * (radius - np.sqrt(squared))
+                    spread[row, 0, 0] += weight * x * x
+                    spread[row, 1, 0] += weight * y * x
+                    spread[row, 1, 1] += weight * y * y
+                    spread[row, 2, 0] += weight * z * x
+                    spread[row, 2, 1] += weight * z * y
+                    spread[row, 2, 2] += weight * z * z
+                    x, y, z = normals[j, 0], normals[j, 1], normals[j, 2]
+                    if x * normals[i, 0] + y * normals[i, 1] + z * normals[i, 2] > 0.0:
+                        mean[row, 0] += weight * x
+                        mean[row, 1] += weight * y
+                        mean[row, 2] += weight * z
+        spread[row, 0, 1], spread[row, 0, 2] = spread[row, 1, 0], spread[row, 2, 0]
+        spread[row, 1, 2] = spread[row, 2, 1]
+
+
+@compiled(nogil=True)
+def _find_nearest(
     points: FloatArray,
     begins: Indices,
     ends: Indices,
     radius: float,
-    indices: Indices,
-    offsets: FloatArray,
-) -> int:
-    """Collect the neighbours, without the point itself and its duplicates, which have no direction; returns a count."""
-    count = 0
-    for r in range(len(begins)):
-        for j in range(begins[r], ends[r]):
-            x, y, z = points[j, 0] - points[i, 0], points[j, 1] - points[i, 1], points[j, 2] - points[i, 2]
-            squared = x * x + y * y + z * z
-            if 0.0 < squared < radius * radius:
-                indices[count] = j
-                offsets[count, 0], offsets[count, 1], offsets[count, 2] = x, y, z
-                offsets[count, 3] = np.sqrt(squared)
-                count += 1
-    return count
+    rows: Indices,
+    axes: FloatArray,
+    nearest: FloatArray,
+) -> None:
+    """Offset of the nearest neighbour that is not straight above or below; nothing where there is none."""
+    for row in range(len(rows)):
+        i, shortest = rows[row], radius * radius
+        for r in range(begins.shape[1]):
+            for j in range(begins[i, r], ends[i, r]):
+                x, y, z = points[j, 0] - points[i, 0], points[j, 1] - points[i, 1], points[j, 2] - points[i, 2]
+                squared = x * x + y * y + z * z
+                height = x * axes[row, 0] + y * axes[row, 1] + z * axes[row, 2]
+                if 0.0 < squared < shortest and height * height < 0.81 * squared:
+                    shortest = squared
+                    nearest[row, 0], nearest[row, 1], nearest[row, 2] = x, y, z
 
 
 @compiled(nogil=True)
-def _axes(
-    count: int, indices: Indices, offsets: FloatArray, weights: FloatArray, radius: float, normal: Vector, upright: bool
-) -> tuple[Vector, Vector]:
-    """Axes x and z, of the largest and the smallest spread, without a sign; upright, z is the normal with its sign."""
-    covariance = np.zeros((3, 3))
-    for k in range(count):
-        weight = weights[indices[k]] * (radius - offsets[k, 3])
-        for a in range(3):
-            for b in range(a + 1):
-                if upright:
-                    height = _along(offsets, k, normal)
-                    flat = (offsets[k, a] - height * normal[a]) * (offsets[k, b] - height * normal[b])
-                    covariance[a, b] += weight * flat
-                else:
-                    covariance[a, b] += weight * offsets[k, a] * offsets[k, b]
-    values, vectors = np.linalg.eigh(covariance)  # ascending; reads the lower half
-    x = (vectors[0, 2], vectors[1, 2], vectors[2, 2])
-    z = (vectors[0, 0], vectors[1, 0], vectors[2, 0])
-    round_about_z = values[2] - values[1] <= ROUNDING * values[2]
-    round_about_x = values[1] - values[0] <= ROUNDING * values[2]
-    if upright:
-        z = normal
-        x = _unit(_across(x, z), x)
-    elif round_about_x:
-        z = _unit(normal if round_about_z else _across(normal, x), z)
-    if round_about_z:
-        x = _unit(_across(_nearest(count, offsets, z, x), z), x)
-    return x, z
-
-
-@compiled(nogil=True)
-def _mean_normal(
-    own: Vector,
-    count: int,
-    indices: Indices,
-    offsets: FloatArray,
+def _fill_histograms(
+    points: FloatArray,
     normals: FloatArray,
     weights: FloatArray,
-    radius: float,
-) -> Vector:
-    """Mean of the neighbours' normals, weighted towards the near ones, without those that face away."""
-    x, y, z = 0.0, 0.0, 0.0
-    for k in range(count):
-        j = indices[k]
-        if _along(normals, j, own) > 0.0:
-            weight = weights[j] * (radius - offsets[k, 3])
-            x += weight * normals[j, 0]
-            y += weight * normals[j, 1]
-            z += weight * normals[j, 2]
-    length = np.sqrt(x * x + y * y + z * z)
-    return (x / length, y / length, z / length) if length > 0.0 else own
-
-
-@compiled(nogil=True)
-def _nearest(count: int, offsets: FloatArray, z: Vector, otherwise: Vector) -> Vector:
-    """Offset of the nearest neighbour that is not straight above or below."""
-    shortest, nearest = np.inf, otherwise
-    for k in range(count):
-        if offsets[k, 3] < shortest and abs(_along(offsets, k, z)) < 0.9 * offsets[k, 3]:
-            shortest, nearest = offsets[k, 3], (offsets[k, 0], offsets[k, 1], offsets[k, 2])
-    return nearest
-
-
-@compiled(nogil=True)
-def _signed(
-    x: Vector,
-    z: Vector,
-    normal: Vector,
-    count: int,
-    indices: Indices,
-    offsets: FloatArray,
-    weights: FloatArray,
+    begins: Indices,
+    ends: Indices,
     radius: float,
     majority: bool,
     upright: bool,
-) -> tuple[Vector, Vector]:
-    """Both axes turned towards the neighbours; upright, only x is."""
-    side = 1 if upright else _side(z, count, indices, offsets, weights, radius, majority)
-    if side == 0:  # flat: z points inwards, as on the convex surfaces next to it
-        side = -1 if _dot(z, normal) > 0.0 else 1
-    if side < 0:
-        z = (-z[0], -z[1], -z[2])
-    side = _side(x, count, indices, offsets, weights, radius, majority)
-    if side == 0:  # turning x over turns y over
-        side = _side(_cross(z, x), count, indices, offsets, weights, radius, majority)
-    if side < 0:
-        x = (-x[0], -x[1], -x[2])
-    return x, z
-
-
-@compiled(nogil=True)
-def _side(
-    axis: Vector,
-    count: int,
+    rows: Indices,
+    frames: FloatArray,
+    inward: NDArray[np.bool_],
     indices: Indices,
     offsets: FloatArray,
-    weights: FloatArray,
-    radius: float,
-    majority: bool,
-) -> int:
-    """1 or -1: the side of the axis on which the neighbours lie; 0 where both sides are alike."""
-    votes, first, third, total, faded = 0.0, 0.0, 0.0, 0.0, 0.0
-    for k in range(count):
-        weight = weights[indices[k]]
-        height = _along(offsets, k, axis) / radius
-        if abs(height) > ROUNDING:
-            votes += weight if height > 0.0 else -weight
-        total += weight
-        weight *= 1.0 - offsets[k, 3] / radius
-        first += weight * height
-        third += weight * height * height * height
-        faded += weight
-    if majority and abs(votes) > ROUNDING * total:
-        return 1 if votes > 0.0 else -1
-    if abs(first) > ROUNDING * faded:
-        return 1 if first > 0.0 else -1
-    if abs(third) > ROUNDING * faded:
-        return 1 if third > 0.0 else -1
-    return 0
-
-
-@compiled(nogil=True)
-def _fill(
+    moments: FloatArray,
     histogram: FloatArray,
-    x_axis: Vector,
-    y_axis: Vector,
-    z_axis: Vector,
-    count: int,
-    indices: Indices,
-    offsets: FloatArray,
-    normals: FloatArray,
-    weights: FloatArray,
-    radius: float,
+    result: NDArray[np.float32],
 ) -> None:
-    """Distribute every neighbour over the bins and sectors nearest to it."""
-    histogram[:] = 0.0
-    for k in range(count):
-        x, y, z = _along(offsets, k, x_axis), _along(offsets, k, y_axis), _along(offsets, k, z_axis)
-        flat = np.sqrt(x * x + y * y)
-        cosine = min(1.0, max(-1.0, _along(normals, indices[k], z_axis)))
-        # Each position in steps from the first centre.
-        position = 0.5 * BINS * (1.0 + cosine)
-        radial = 2.0 * offsets[k, 3] / radius - 0.5
-        elevation = np.arctan2(z, flat) * (2.0 / np.pi) + 0.5
-        azimuth = (np.arctan2(y, x) + np.pi) * (0.5 * AZIMUTHS / np.pi) - 0.5
-        low_bin = min(int(position), BINS - 1)
-        low_azimuth = int(np.floor(azimuth))
-        upright = flat <= ROUNDING * offsets[k, 3]  # straight above or below there is no azimuth
-        for a in range(AZIMUTHS if upright else 2):
-            fraction = 1.0 / AZIMUTHS if upright else 1.0 - abs(azimuth - low_azimuth - a)
-            sector = 4 * ((low_azimuth + a) % AZIMUTHS)
-            for r in range(2):
-                for e in range(2):
-                    mass = fraction * max(0.0, 1.0 - abs(radial - r)) * max(0.0, 1.0 - abs(elevation - e))
-                    mass *= weights[indices[k]]
-                    index = (sector + 2 * r + e) * (BINS + 1) + low_bin
-                    histogram[index] += mass * (1.0 + low_bin - position)
-                    histogram[index + 1] += mass * (position - low_bin)
+    """Turn the axes towards the neighbours, and distribute every neighbour over the bins and sectors nearest to it.
 
+    Upright, only x is turned, and y with it.
+    """
+    for row in range(len(rows)):
+        i, count, total, faded = rows[row], 0, 0.0, 0.0
+        for axis in range(3):
+            moments[axis, 0] = moments[axis, 1] = moments[axis, 2] = 0.0
+        for r in range(begins.shape[1]):
+            for j in range(begins[i, r], ends[i, r]):
+                x, y, z = points[j, 0] - points[i, 0], points[j, 1] - points[i, 1], points[j, 2] - points[i, 2]
+                squared = x * x + y * y + z * z
+                if 0.0 < squared < radius * radius:
+                    distance = np.sqrt(squared)
+                    indices[count], offsets[count, 3] = j, distance
+                    weight = weights[j]
+                    near = weight * (1.0 - distance / radius)
+                    total += weight
+                    faded += near
+                    for axis in range(3):
+                        along = x * frames[row, axis, 0] + y * frames[row, axis, 1] + z * frames[row, axis, 2]
+                        offsets[count, axis] = along
+                        height = along / radius
+                        if height > ROUNDING:
+                            moments[axis, 0] += weight
+                        elif height < -ROUNDING:
+                            moments[axis, 0] -= weight
+                        moments[axis, 1] += near * height
+                        moments[axis, 2] += near * height * height * height
+                    count += 1
+        for axis in range(3):  # the side on which the neighbours lie, 0 where both are alike
+            side = 0.0
+            for order in range(0 if majority else 1, 3):
+                if side == 0.0 and abs(moments[axis, order]) > ROUNDING * (faded if order else total):
+                    side = 1.0 if moments[axis, order] > 0.0 else -1.0
+            moments[axis, 0] = side
+        turn_z = 1.0 if upright else moments[2, 0]
+        if turn_z == 0.0:  # flat: z points inwards, as on the convex surfaces next to it
+            turn_z = 1.0 if inward[row] else -1.0
+        turn_x = moments[0, 0]
+        if turn_x == 0.0:  # turning x over turns y over
+            turn_x = -1.0 if moments[1, 0] * turn_z < 0.0 else 1.0
 
-@compiled(nogil=True)
-def _along(rows: FloatArray, k: int, axis: Vector) -> float:
-    return rows[k, 0] * axis[0] + rows[k, 1] * axis[1] + rows[k, 2] * axis[2]
-
-
-@compiled(nogil=True)
-def _dot(a: Vector, b: Vector) -> float:
-    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
-
-
-@compiled(nogil=True)
-def _cross(a: Vector, b: Vector) -> Vector:
-    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-@compiled(nogil=True)
-def _across(a: Vector, unit: Vector) -> Vector:
-    """Component of a orthogonal to a unit vector."""
-    along = _dot(a, unit)
-    return a[0] - along * unit[0], a[1] - along * unit[1], a[2] - along * unit[2]
-
-
-@compiled(nogil=True)
-def _unit(a: Vector, otherwise: Vector) -> Vector:
-    length = np.sqrt(_dot(a, a))
-    if length > ROUNDING:
-        return a[0] / length, a[1] / length, a[2] / length
-    return otherwise
+        for k in range(len(histogram)):
+            histogram[k] = 0.0
+        for k in range(count):
+            j = indices[k]
+            x, y, z = offsets[k, 0] * turn_x, offsets[k, 1] * turn_x * turn_z, offsets[k, 2] * turn_z
+            flat = np.sqrt(x * x + y * y)
+            cosine = normals[j, 0] * frames[row, 2, 0] + normals[j, 1] * frames[row, 2, 1]
+            cosine = (cosine + normals[j, 2] * frames[row, 2, 2]) * turn_z
+            cosine = 1.0 if cosine > 1.0 else (-1.0 if cosine < -1.0 else cosine)
+            # Each position in steps from the first centre.
+            position = 0.5 * BINS * (1.0 + cosine)
+            radial = 2.0 * offsets[k, 3] / radius - 0.5
+            elevation = np.arctan2(z, flat) * (2.0 / np.pi) + 0.5
+            azimuth = (np.arctan2(y, x) + np.pi) * (0.5 * AZIMUTHS / np.pi) + 0.5  # one more, so that it is positive
+            low_bin = int(position) if position < BINS else BINS - 1
+            low_azimuth = int(azimuth)
+            straight = flat <= ROUNDING * offsets[k, 3]  # straight above or below there is no azimuth
+            for a in range(AZIMUTHS if straight else 2):
+                fraction = 1.0 / AZIMUTHS if straight else 1.0 - abs(azimuth - low_azimuth - a)
+                sector = 4 * ((low_azimuth + a + AZIMUTHS - 1) % AZIMUTHS)
+                for part in range(4):
+                    share = (1.0 - abs(radial - part // 2)) * fraction * weights[j]
+                    rest = 1.0 - abs(elevation - part % 2)
+                    if share > 0.0 and rest > 0.0:
+                        index = (sector + part) * (BINS + 1) + low_bin
+                        histogram[index] += share * rest * (1.0 + low_bin - position)
+                        histogram[index + 1] += share * rest * (position - low_bin)
+        squared = 0.0
+        for k in range(len(histogram)):
+            squared += histogram[k] * histogram[k]
+        if squared > 0.0:
+            for k in range(len(histogram)):
+                result[i, k] = histogram[k] / np.sqrt(squared)

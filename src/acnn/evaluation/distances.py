@@ -30,12 +30,17 @@ class ReferenceDistances:
     normalisation : Normalisation
         What distances are divided by, `sqrt_area` or (geodesic) `diameter`.
     method : Method
-        Of `GeodesicSolver`; `exact` is far slower.
+        Of `GeodesicSolver`; `exact` is far slower, `edges` less accurate.
 
     Raises
     ------
     InputError
         For an unknown normalisation.
+
+    Attributes
+    ----------
+    length, diameter : float
+        What distances are divided by, and the geodesic diameter, in the unit of the surface.
 
     Examples
     --------
@@ -54,15 +59,15 @@ class ReferenceDistances:
 
         self.surface = surface
         self.normalisation = normalisation
-        self._diameter = geodesic_diameter(surface)
+        self.diameter = geodesic_diameter(surface)
         if normalisation == "sqrt_area":
             self.length = float(np.sqrt(surface.vertex_areas.sum()))
         elif normalisation == "diameter":
-            self.length = self._diameter
+            self.length = self.diameter
         else:
             raise InputError(f"Unknown normalisation '{normalisation}': use 'sqrt_area' or 'diameter'.")
-        self._graph = distance_graph(surface) if method == "graph" else None
-        self._solver = GeodesicSolver(surface, method) if method != "graph" else None
+        self._graph = None if method == "exact" else distance_graph(surface, diagonals=method == "graph")
+        self._solver = GeodesicSolver(surface, method) if method == "exact" else None
         self._keys = np.empty(0, dtype=np.int64)
         self._known = np.empty(0, dtype=np.float32)
 
@@ -135,7 +140,7 @@ class ReferenceDistances:
         m = len(self.surface.vertices)
         low, high = keys // m, keys % m
         computed = np.full(len(keys), np.inf)
-        for radius in (0.03 * self._diameter, 0.12 * self._diameter, np.inf):
+        for radius in (0.03 * self.diameter, 0.12 * self.diameter, np.inf):
             open_ = np.flatnonzero(np.isinf(computed))
             if not len(open_):
                 break
@@ -144,7 +149,7 @@ class ReferenceDistances:
             if len(np.unique(b)) < len(np.unique(a)):
                 a, b = b, a
             computed[open_] = self._search(a, b, radius)
-        computed[np.isinf(computed)] = self._diameter
+        computed[np.isinf(computed)] = self.diameter
         merged = np.concatenate([self._keys, keys])
         order = np.argsort(merged)
         self._keys = merged[order]

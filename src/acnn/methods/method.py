@@ -55,14 +55,17 @@ class Matcher(Protocol):
 
     @property
     def classes(self) -> int:
-        """Vertices m of the reference."""
+        """Vertices m of the reference, or classes of a segmentation; 0 for descriptors."""
 
     @property
     def parameter_count(self) -> int:
         """Learned numbers."""
 
     def soft_map(self, shape: ShapeInputs, reference: ShapeInputs, k: int = 16) -> SoftMap:
-        """The k most probable reference vertices of every vertex of a shape."""
+        """The k most probable reference vertices, or classes, of every vertex of a shape."""
+
+    def describe(self, shape: ShapeInputs) -> FloatArray | None:
+        """(n, q) learned descriptors of a shape; None where labels were learned."""
 
 
 @dataclass(frozen=True)
@@ -75,11 +78,14 @@ class TrainingData:
         Shapes to train on, and to choose the best model by.
     reference : Mesh
         The mesh whose vertices are the labels.
+    classes : int
+        Number of classes, where the labels are classes; 0 where they are vertices of the reference.
     """
 
     shapes: Sequence[Prepared]
     validation: Sequence[Prepared]
     reference: Mesh
+    classes: int = 0
 
 
 Train = Callable[[TrainingData, RunConfig, Path, bool, Report | None, dict[str, Any]], None]
@@ -99,8 +105,9 @@ class Method:
         What the letters stand for, and where it was published.
     properties : Properties
         Of the paper's table.
-    preset : str
-        Settings that `acnn train --method` starts from.
+    presets : dict
+        What it can be trained for, and the settings that `acnn train --method --task` starts from; the first is the
+        default.
     needs : callable
         What it needs of every shape, given the configuration.
     train : callable
@@ -112,10 +119,15 @@ class Method:
     name: str
     title: str
     properties: Properties
-    preset: str
+    presets: dict[str, str]
     needs: Callable[[RunConfig], Needs]
     train: Train
     load: Callable[[Path], tuple[Matcher, dict[str, Any]]]
+
+    @property
+    def preset(self) -> str:
+        """Settings that `acnn train --method` starts from."""
+        return next(iter(self.presets.values()))
 
 
 @dataclass(frozen=True, eq=False)

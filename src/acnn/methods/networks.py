@@ -12,6 +12,7 @@ from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_features
 from acnn.errors import InputError
 from acnn.methods.method import TrainingData
+from acnn.network.architecture import Architecture
 from acnn.network.layers import reestimate_statistics
 from acnn.network.model import ShapeNetwork, load_model
 from acnn.shapes.mesh import Mesh
@@ -20,6 +21,7 @@ from acnn.training.config import RunConfig
 from acnn.training.loop import Report, train
 from acnn.training.prepared import Needs
 from acnn.training.tasks import LabelTask, PairTask, ShapeInputs, Task, network_inputs
+from acnn.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class NetworkMatcher:
 
     @property
     def classes(self) -> int:
-        """Vertices m of the reference; 0 for descriptors."""
+        """Vertices m of the reference, or classes of a segmentation; 0 for descriptors."""
         return self.network.classes
 
     @property
@@ -49,28 +51,43 @@ class NetworkMatcher:
 
     @torch.no_grad()
     def soft_map(self, shape: ShapeInputs, reference: ShapeInputs, k: int = 16) -> SoftMap:
-        """The k most probable reference vertices of every vertex of a shape."""
-        classifier = self.network.eval().classifier
-        reestimate_statistics(self.network, self.reestimate)
-        features = self.network.features(*network_inputs(self.network, shape))
+        """The k most probable reference vertices, or classes, of every vertex of a shape."""
+        features, classifier = self._features(shape), self.network.classifier
         if classifier is not None:
             return soft_map_from_features(features, classifier.weight, classifier.bias, k)
-        there = self.network.features(*network_inputs(self.network, reference))
-        return soft_map_from_descriptors(features.numpy(), there.numpy(), k)
+        return soft_map_from_descriptors(features.numpy(), self._features(reference).numpy(), k)
+
+    @torch.no_grad()
+    def describe(self, shape: ShapeInputs) -> FloatArray | None:
+        """(n, q) learned descriptors of a shape; None where labels were learned."""
+        return None if self.network.classifier is not None else self._features(shape).numpy()
+
+    def _features(self, shape: ShapeInputs) -> torch.Tensor:
+        reestimate_statistics(self.network.eval(), self.reestimate)
+        return self.network.features(*network_inputs(self.network, shape))
 
 
 def network_needs(config: RunConfig) -> Needs:
-    """Descriptors, and of patches and spectra what the layers of the architecture use."""
+    """Descriptors, and of patches and spectra what the layers of the architecture use.
+
+    Raises
+    ------
+    InputError
+        Where the architecture cannot be read, or does not end as the task needs.
+    """
+    Architecture.parse(config.train.architecture, softmax=config.train.task != "descriptor")
     letters = config.train.architecture.upper()
     patches = config.patches if any(kind in letters for kind in ("IC", "GC")) else None
     spectral = any(kind in letters for kind in ("SC", "WC"))
     return Needs(config.descriptors, patches, SpectraSettings(count=config.spectral.eigenpairs) if spectral else None)
 
 
-def task_of(config: RunConfig, reference: Mesh) -> Task:
+def task_of(config: RunConfig, reference: Mesh, classes: int = 0) -> Task:
     """What a configuration trains a network for."""
     if config.train.task == "descriptor":
         return PairTask(config)
+    if config.train.task == "segmentation":
+        return LabelTask(config, classes)
     return LabelTask(config, len(reference.vertices), reference)
 
 
@@ -85,7 +102,7 @@ def train_network(
     """Train a network for the configured task."""
     train(
         data.shapes,
-        task_of(config, data.reference),
+        task_of(config, data.reference, data.classes),
         config,
         folder,
         validation=data.validation,

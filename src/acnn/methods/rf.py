@@ -98,6 +98,10 @@ class Forest:
         _largest(votes.indptr, votes.indices, votes.data, vertices, values)
         return SoftMap(vertices, values / np.maximum(values.sum(axis=1, keepdims=True), 1e-12), self.classes)
 
+    def describe(self, shape: ShapeInputs) -> FloatArray | None:
+        """None: labels were learned."""
+        return None
+
 
 def fit_forest(
     descriptors: FloatArray,
@@ -308,7 +312,7 @@ RF = Method(
     name="rf",
     title="random forest (Rodola et al. 2014)",
     properties=Properties("any", "any", True, "spectral", False, False, "correspondence"),
-    preset="rf-wks",
+    presets={"labels": "rf-wks"},
     needs=forest_needs,
     train=train_forest,
     load=load_forest,

@@ -26,6 +26,8 @@ from acnn.methods.registry import trained_method
 from acnn.network.model import ShapeNetwork
 from acnn.progress import Progress
 from acnn.shapes.mesh import Mesh, Shape
+from acnn.surface.surface import Surface, surface_of
+from acnn.surface.working_copy import WORKING_SIZE
 from acnn.training.config import RunConfig
 from acnn.training.prepared import ComputedShape, Needs, Prepared, prepare_shape
 from acnn.training.tasks import ShapeInputs
@@ -63,7 +65,9 @@ class Run:
     mirror : (m,) array or None
         The reference vertex on the other side of each, or None.
     facts : dict[str, Any]
-        `data`, `train`, `validation`, `content`, `unit`, ...
+        `data`, `train`, `validation`, `content`, `unit`, `classes`, ...
+    reference_classes : (m,) array or None
+        Of a segmentation: class of each vertex of the reference, -1 unknown; None where shapes had files of their own.
     """
 
     folder: Path
@@ -72,6 +76,20 @@ class Run:
     reference: Mesh
     mirror: IntArray | None
     facts: dict[str, Any]
+    reference_classes: IntArray | None = None
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes of a segmentation; empty for a run that matches shapes."""
+        return tuple(self.facts.get("classes", ()))
+
+    def check_matches(self) -> None:
+        """Raise InputError where the run gives classes, and no map."""
+        if self.class_names:
+            raise InputError(
+                f"{self.name}: was trained for segmentation, labels {len(self.class_names)} classes and does not match "
+                "shapes: use it with 'acnn match A --model RUN' (one shape) or 'acnn evaluate RUN'."
+            )
 
     @property
     def shipped(self) -> bool:
@@ -150,6 +168,20 @@ class Run:
         return replace(self, matcher=NetworkMatcher(self.model, reestimate=True))
 
     @cached_property
+    def reference_surface(self) -> Surface:
+        """Surface of the reference in the unit of length of the run; made once, so that its eigenpairs are, too."""
+        return surface_of(self.reference, self.unit)
+
+    @property
+    def working_size(self) -> int:
+        """Number of vertices at which shapes are matched: about as many as the reference, on which it was trained.
+
+        0, for no working copies, where the method depends on the vertices of the file.
+        """
+        kinds = set(self.config.descriptors.kinds)
+        return 0 if kinds & {"valences", "file"} else max(WORKING_SIZE, len(self.reference.vertices))
+
+    @cached_property
     def reference_inputs(self) -> ShapeInputs:
         """What the method needs of the reference, computed where it is used."""
         return ComputedShape(self.reference, self.needs, unit=self.unit)
@@ -162,7 +194,7 @@ class Run:
         return prepare_shape(shape, self.needs, unit=length, cache=cache, progress=progress)
 
     def soft_map(self, shape: ShapeInputs, k: int = 16) -> SoftMap:
-        """The k most probable reference vertices of every vertex of a prepared shape."""
+        """The k most probable reference vertices, or classes, of every vertex of a prepared shape."""
         return self.matcher.soft_map(shape, self.reference_inputs, k)
 
 
@@ -202,6 +234,8 @@ def write_run(folder: Path, dataset: Dataset, config: RunConfig, facts: dict[str
     arrays = {"vertices": dataset.reference.vertices, "faces": dataset.reference.faces}
     if dataset.mirror is not None:
         arrays["mirror"] = dataset.mirror
+    if "classes" in facts and dataset.classes is not None and dataset.classes.of_reference is not None:
+        arrays["classes"] = dataset.classes.of_reference
     write_arrays(folder / "reference.safetensors", arrays)
     write_atomic(folder / "config.toml", str(config).encode())
     write_atomic(folder / "run.json", (json.dumps(facts, indent=2) + "\n").encode())
@@ -228,12 +262,17 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     facts = _read_facts(folder / "run.json")
     matcher, metadata = trained_method(str(facts.get("method", "acnn"))).load(path)
     config = RunConfig.from_dict(metadata.get("config"), str(path))
-    reference, mirror = _read_reference(folder / "reference.safetensors", matcher.classes)
-    return Run(folder, matcher, config, reference, mirror, facts)
+    names = facts.get("classes", [])
+    if names and len(names) != matcher.classes:
+        raise InputError(
+            f"{folder / 'run.json'}: names {len(names)} classes, but the network labels {matcher.classes}."
+        )
+    reference, mirror, classes = _read_reference(folder / "reference.safetensors", 0 if names else matcher.classes)
+    return Run(folder, matcher, config, reference, mirror, facts, classes if names else None)
 
 
-def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None]:
-    """The mesh whose vertices are the labels, and its mirror, where it has one."""
+def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None, IntArray | None]:
+    """The mesh whose vertices are the labels, its mirror and the classes of its vertices, where it has them."""
     arrays, _ = read_arrays(path)
     missing = [name for name in ("vertices", "faces") if name not in arrays]
     if missing:
@@ -242,14 +281,16 @@ def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None]:
         reference = Mesh(arrays["vertices"], arrays["faces"])
     except InputError as error:
         raise InputError(f"{path}: the reference is damaged: {error}") from error
-    m, mirror = len(reference.vertices), arrays.get("mirror")
+    m, mirror, parts = len(reference.vertices), arrays.get("mirror"), arrays.get("classes")
     if classes and m != classes:
         raise InputError(f"{path}: the reference has {m} vertices, but the network labels {classes}.")
+    if parts is not None and (parts.shape != (m,) or parts.dtype.kind not in "iu"):
+        raise InputError(f"{path}: the classes must be one for each of the {m} vertices, or -1.")
     if mirror is None:
-        return reference, None
+        return reference, None, parts
     if mirror.shape != (m,) or mirror.dtype.kind not in "iu" or mirror.min() < -1 or mirror.max() >= m:
         raise InputError(f"{path}: the mirror must be one of the {m} vertices for each, or -1.")
-    return reference, mirror
+    return reference, mirror, parts
 
 
 def _read_facts(path: Path) -> dict[str, Any]:
@@ -260,6 +301,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
         "data": isinstance(facts.get("data"), str),
         "train": _is_names(facts.get("train")),
         "validation": _is_names(facts.get("validation")),
+        "classes": _is_names(facts.get("classes", [])),
         "unit": unit is None or (type(unit) in (int, float) and 0 < unit < np.inf),
         # Runs of earlier versions have none.
         "content": content is None or (isinstance(content, dict) and all(map(_is_names, content.values()))),

@@ -95,6 +95,29 @@ class Architecture:
         return "+".join([*map(str, self.layers), *(["Softmax"] if self.softmax else [])])
 
 
+def with_head(text: str, *, softmax: bool, channels: int = 32) -> str:
+    """The architecture with the output that a task needs.
+
+    Parameters
+    ----------
+    text : str
+        An architecture.
+    softmax : bool
+        True ends it with Softmax; False puts a linear layer in its place, whose channels are a descriptor.
+    channels : int
+        Of that layer.
+
+    Examples
+    --------
+    >>> with_head("FC64+IC64+Softmax", softmax=False)
+    'FC64+IC64+FC32:linear'
+    """
+    layers = re.sub(r"\+?\s*softmax\s*$", "", text, flags=re.IGNORECASE)
+    if softmax:
+        return f"{layers}+Softmax"
+    return text if layers == text else f"{layers}+FC{channels}:linear"
+
+
 class _Parser:
     """Recursive descent over the text, from left to right."""
 

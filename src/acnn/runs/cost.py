@@ -5,18 +5,28 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-SECONDS = 3.0, 4e-7
-"""Processor time per shape: constant, and coefficient of n^2."""
+from acnn.errors import InputError
 
-GIGABYTES = 0.5, 4.7e-9
-"""Peak memory: constant, and coefficient of n^2 of the larger shape."""
+SECONDS = 2.0, 3e-7, 4e-5
+"""Processor time per shape: constant, and coefficients of the square of the vertices that are matched, and of the
+vertices of a shape that is copied for that."""
+
+GIGABYTES = 0.7, 4.7e-9, 2e-6
+"""Peak memory: constant, and the same coefficients, the first for the larger shape."""
 
 MIN_REPORTED = 60.0
 """Shortest estimate that is reported, in seconds."""
 
-LARGE = 20_000
-"""Vertices above which simplification is advised: matching takes minutes, and gains little over 10,000."""
+BYTES = {".ply": 38, ".stl": 100, ".glb": 36, ".gltf": 36, ".obj": 75, ".off": 70, ".npy": 24}
+"""Bytes of a file for every vertex of a mesh with two triangles each, in the most compact form in use; a cloud's in
+`.npy`. Other files are taken for text of `TEXT` bytes."""
+
+TEXT = 30
+
+ANNOUNCED = 5_000_000
+"""Estimated vertices of the files from which on reading them is announced."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,8 @@ class MatchCost:
     ----------
     vertices : tuple[int, ...]
         Number of vertices of each shape.
+    working_size : int
+        Largest number of vertices that is matched; 0 for all.
     seconds : float
         Processor time, summed over cores.
     gigabytes : float
@@ -34,11 +46,12 @@ class MatchCost:
     """
 
     vertices: tuple[int, ...]
+    working_size: int
     seconds: float
     gigabytes: float
 
     def text(self, memory: float | None = None) -> str:
-        """Format the estimate, with advice for large shapes.
+        """Format the estimate: what will be done with large shapes, and what it takes.
 
         Parameters
         ----------
@@ -56,26 +69,103 @@ class MatchCost:
         parts = [f"This takes roughly {_duration(self.seconds)} of processor time ({counts} vertices)"]
         if memory is not None and self.gigabytes > 0.8 * memory:
             parts.append(f", and {self.gigabytes:.0f} GB of memory (available: {memory:.0f} GB)")
-        if max(self.vertices) > LARGE:
-            parts.append(". Simplify the large shape to 5,000 to 10,000 vertices first, with mesh software")
+        if self.working_size:
+            parts.append(
+                f". Copies of {self.working_size:,} vertices are matched, and the map is lifted to all vertices"
+            )
+        else:
+            parts.append(". Working copies (--working-size 2500) take seconds")
         return "".join(parts) + "."
 
 
-def match_cost(vertices: Sequence[int]) -> MatchCost:
+def match_cost(vertices: Sequence[int], working_size: int = 0) -> MatchCost:
     """Estimate the cost of a match without cached operators.
 
     Parameters
     ----------
     vertices : Sequence[int]
         Number of vertices of A, or of A and B.
+    working_size : int
+        Largest number of vertices that is matched; 0 for all.
 
     Returns
     -------
     MatchCost
     """
     counts = tuple(int(count) for count in vertices)
-    seconds = sum(SECONDS[0] + SECONDS[1] * count**2 for count in counts)
-    return MatchCost(counts, seconds, GIGABYTES[0] + GIGABYTES[1] * max(counts) ** 2)
+    matched = [min(count, working_size) if working_size else count for count in counts]
+    copied = sum(count for count, used in zip(counts, matched, strict=True) if count > used)
+    seconds = sum(SECONDS[0] + SECONDS[1] * used**2 for used in matched) + SECONDS[2] * copied
+    gigabytes = GIGABYTES[0] + GIGABYTES[1] * max(matched) ** 2 + GIGABYTES[2] * copied
+    return MatchCost(counts, working_size, seconds, gigabytes)
+
+
+@dataclass(frozen=True)
+class ReadingCost:
+    """What files will take before they are read, from their sizes.
+
+    Attributes
+    ----------
+    files : tuple[Path, ...]
+    vertices : tuple[int, ...]
+        Estimated number of each.
+    gigabytes : float
+        Peak memory of reading and matching them on working copies.
+    """
+
+    files: tuple[Path, ...]
+    vertices: tuple[int, ...]
+    gigabytes: float
+
+    def text(self, memory: float) -> str:
+        """What is about to be read, where that is much.
+
+        Parameters
+        ----------
+        memory : float
+            Available memory of this machine in gigabytes.
+
+        Returns
+        -------
+        str
+            Empty for files that are read in seconds.
+
+        Raises
+        ------
+        InputError
+            Where they will not fit into memory.
+        """
+        if sum(self.vertices) < ANNOUNCED:
+            return ""
+        names = " and ".join(
+            f"{file.name} ({file.stat().st_size / 1e9:.1f} GB, up to {count / 1e6:.0f} million vertices)"
+            for file, count in zip(self.files, self.vertices, strict=True)
+        )
+        if self.gigabytes > memory:
+            most = max(0.1, memory / self.gigabytes * sum(self.vertices) / len(self.vertices) / 1e6)
+            raise InputError(
+                f"{names}: needs roughly {self.gigabytes:.0f} GB of memory to be read and matched, and "
+                f"{memory:.0f} GB are available. Reduce it with mesh software first, to {most:.1f} million vertices "
+                "or fewer."
+            )
+        return f"Reading {names}; this takes minutes and roughly {self.gigabytes:.0f} GB of memory."
+
+
+def reading_cost(files: Sequence[Path]) -> ReadingCost:
+    """Estimate what reading and matching files takes, before any of them is opened.
+
+    Parameters
+    ----------
+    files : Sequence[Path]
+        Files of shapes; a missing one counts as empty.
+
+    Returns
+    -------
+    ReadingCost
+    """
+    sizes = [file.stat().st_size if file.is_file() else 0 for file in files]
+    counts = tuple(size // BYTES.get(file.suffix.lower(), TEXT) for file, size in zip(files, sizes, strict=True))
+    return ReadingCost(tuple(files), counts, GIGABYTES[0] + GIGABYTES[2] * sum(counts))
 
 
 def peak_memory_mb() -> float:

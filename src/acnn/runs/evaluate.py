@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,18 @@ from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_metho
 from acnn.datasets.dataset import Dataset, Example
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
+from acnn.evaluation.descriptors import DescriptorEvaluation, evaluate_descriptors, mean_evaluation
 from acnn.evaluation.distances import ReferenceDistances
 from acnn.evaluation.princeton import ShapeEvaluation, evaluate_map, evaluation_report, mirrored, smoothness
 from acnn.evaluation.results import Matched
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage
+from acnn.runs.segment import evaluate_segmentation
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.surface.surface import surface_of
 from acnn.training.prepare import Failure, prepare
 from acnn.training.prepared import Prepared
-from acnn.types import IntArray
+from acnn.types import FloatArray, IntArray
 
 
 @check_arguments
@@ -64,15 +67,19 @@ def evaluate_run(
     Returns
     -------
     tuple[dict[str, Any], list[Failure]]
-        What `acnn evaluate --json` prints, and the shapes that could not be prepared or matched. The truth on the other
-        side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and `seen_in_validation` name the
-        test shapes that the network was trained on, or that chose the model, whatever they were called then; they are
-        `unknown` for runs that did not record it.
+        What `acnn evaluate --json` prints, and the shapes that could not be prepared or matched; of a segmentation
+        that of `evaluate_segmentation`, and of a learned descriptor its hit rates under `descriptor` as well. The truth
+        on the other side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and
+        `seen_in_validation` name the test shapes that the network was trained on, or that chose the model, whatever
+        they were called then; they are `unknown` for runs that did not record it.
     """
     opened = run if isinstance(run, Run) else open_run(run)
     if reestimate:
         opened = opened.reestimated()
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
+    if opened.class_names:
+        names = _test_names(opened, dataset, test_list)
+        return evaluate_segmentation(opened, dataset, names, workers=workers, progress=progress)
     if not _same_reference(dataset.reference, opened.reference):
         raise InputError(
             f"The ground truth of {dataset.name} is on a reference of {len(dataset.reference.vertices)} vertices, "
@@ -94,11 +101,14 @@ def evaluate_run(
     kinds = ("evaluation", "symmetric", "refined_evaluation", "refined_symmetric")
     found: dict[str, list[ShapeEvaluation | None]] = {kind: [] for kind in kinds}
     figures: list[dict[str, float]] = []
+    described: list[dict[str, DescriptorEvaluation]] = []
     for done, shape in enumerate(prepared):
         if matching:
             matching(done, len(prepared))
         try:
-            matched, measured = judge.match(dataset.named(shape.name).read(), shape)
+            example = dataset.named(shape.name).read()
+            matched, measured = judge.match(example, shape)
+            described.append(judge.compare_descriptors(example, shape))
         except InputError as error:
             failures.append(Failure(shape.name, str(error)))
             continue
@@ -122,11 +132,37 @@ def evaluate_run(
     report["smoothness"] = means["smoothness"]
     if "refined" in report:
         report["refined"]["smoothness"] = means["refined_smoothness"]
+    if described[0]:
+        kinds_of_descriptors = {kind: mean_evaluation([one[kind] for one in described]) for kind in described[0]}
+        report["descriptor"] = {kind: mean.as_dict() for kind, mean in kinds_of_descriptors.items()}
     content = {shape.name: shape.content for shape in prepared}
     evaluated = {entry["name"]: content[entry["name"]] for entry in report["shapes"]}
     report |= {"seen_in_training": opened.seen(evaluated, "train")}
     report |= {"seen_in_validation": opened.seen(evaluated, "validation")}
     return report | {"refinement": method, "seconds_per_shape": means["seconds"]}, failures
+
+
+def ground_truth(
+    example: Example, mirror: IntArray | None
+) -> tuple[IntArray | BarycentricPoints, IntArray | BarycentricPoints | None, IntArray | None]:
+    """Ground truth of a shape, that on the other side where it is known, and the vertices they belong to (None: all).
+
+    Parameters
+    ----------
+    example : Example
+        The shape.
+    mirror : (m,) array or None
+        The reference vertex on the other side of each, where the shape itself does not know.
+    """
+    other = example.mirrored
+    if other is None and mirror is not None:
+        other = mirrored(example.labels, mirror).astype(np.int32)
+    if example.pairs is not None:
+        rows, truth = example.pairs.T
+        return truth, None if other is None else other[rows], rows
+    if example.truth is not None:
+        return example.truth, example.mirrored_truth or other, None
+    return example.labels, other, None
 
 
 def _test_names(run: Run, dataset: Dataset, test_list: str | None) -> list[str]:
@@ -169,7 +205,7 @@ class _Judge:
         soft = self.run.soft_map(shape)
         measured = {"seconds": time.perf_counter() - began}
         measured["smoothness"] = smoothness(soft.query_to_reference, query, self.reference)
-        truth, other, rows = _truth(example, self.run.mirror)
+        truth, other, rows = ground_truth(example, self.run.mirror)
 
         def compare(point_map: IntArray, mirrored_truth: IntArray | BarycentricPoints | None = None) -> ShapeEvaluation:
             return evaluate_map(
@@ -190,21 +226,29 @@ class _Judge:
         )
         return found, measured
 
+    def compare_descriptors(self, example: Example, shape: Prepared) -> dict[str, DescriptorEvaluation]:
+        """Hit rates of the `learned` descriptor and of the network's `input`; empty where labels were learned."""
+        learned = self.run.matcher.describe(shape)
+        if learned is None:
+            return {}
+        pairs = {"learned": (learned, self.described)}
+        if self.run.needs.descriptors is not None:
+            pairs["input"] = (shape.descriptors(), self.run.reference_inputs.descriptors())
+        other = example.mirrored
+        if other is None and self.run.mirror is not None:
+            other = mirrored(example.labels, self.run.mirror).astype(np.int32)
+        return {
+            kind: evaluate_descriptors(here, there, example.labels, mirrored_truth=other)
+            for kind, (here, there) in pairs.items()
+        }
+
+    @cached_property
+    def described(self) -> FloatArray:
+        """(m, q) learned descriptors of the reference."""
+        found = self.run.matcher.describe(self.run.reference_inputs)
+        assert found is not None
+        return found
+
 
 def _same_reference(a: Mesh, b: Mesh) -> bool:
     return len(a.vertices) == len(b.vertices) and np.array_equal(a.faces, b.faces)
-
-
-def _truth(
-    example: Example, mirror: IntArray | None
-) -> tuple[IntArray | BarycentricPoints, IntArray | BarycentricPoints | None, IntArray | None]:
-    """Truth of a shape, that on the other side where it is known, and the vertices they belong to (None: all)."""
-    other = example.mirrored
-    if other is None and mirror is not None:
-        other = mirrored(example.labels, mirror).astype(np.int32)
-    if example.pairs is not None:
-        rows, truth = example.pairs.T
-        return truth, None if other is None else other[rows], rows
-    if example.truth is not None:
-        return example.truth, example.mirrored_truth or other, None
-    return example.labels, other, None

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
+from acnn.correspondence.landmarks import Landmarks, guide_by_landmarks, honour_landmarks, landmarks_of
+from acnn.correspondence.lift import LiftedMap, lift_map, lift_soft_map
 from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
-from acnn.correspondence.soft_map import SoftMap
+from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.errors import InputError
 from acnn.methods.descriptors import DESCRIPTORS
 from acnn.methods.method import PairMethod
@@ -25,6 +31,7 @@ from acnn.methods.run import Run, open_run, shipped_models
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.shapes.mesh import BarycentricPoints, Shape
 from acnn.surface.surface import Surface, surface_of
+from acnn.surface.working_copy import WORKING_SIZE, WorkingCopy, working_copy
 from acnn.types import FloatArray, IntArray
 
 HUMANS = "humans"
@@ -64,7 +71,9 @@ class ShapeMatch:
     facts : dict[str, Any]
         About the refinement.
     judgement : Judgement
-        Of that map.
+        Of that map, of the working copy where there is one.
+    working_copy : WorkingCopy
+        The shape, and the copy that was matched.
     """
 
     shape: Shape
@@ -74,6 +83,7 @@ class ShapeMatch:
     confidence: FloatArray
     facts: dict[str, Any]
     judgement: Judgement
+    working_copy: WorkingCopy
 
     @property
     def verdict(self) -> Verdict:
@@ -97,12 +107,16 @@ class PairMatch:
         (n,) and (m,) reference vertices of A's and B's vertices; None by descriptors.
     facts : dict[str, Any]
         `route` (`network` or `descriptors`), `why`, `model`, `verdict`, `mean_confidence`, `refinement`, `distortion`,
-        `judgement` as a dictionary; through a network `network_confidence`, its mean probability for points within
-        `NEAR` of the matches, of `a` and of `b`.
+        `judgement` as a dictionary, `working_copies` with the numbers of vertices of `a` and `b`; through a network
+        `network_confidence`, its mean probability for points within `NEAR` of the matches, of `a` and of `b`.
     judgement : Judgement
-        Of the map.
+        Of the map, between working copies where there are some.
     soft_map : SoftMap or None
         Of A to B, what the network says before refinement; None by descriptors.
+    lifted : BarycentricPoints or None
+        Points of triangles of B, where the map was found on working copies and B is a mesh.
+    copies : tuple[WorkingCopy, WorkingCopy] or None
+        A and B with the copies that were matched.
     """
 
     a: Surface
@@ -113,6 +127,8 @@ class PairMatch:
     facts: dict[str, Any]
     judgement: Judgement
     soft_map: SoftMap | None = None
+    lifted: BarycentricPoints | None = None
+    copies: tuple[WorkingCopy, WorkingCopy] | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -137,13 +153,15 @@ class PairMatch:
 
     @cached_property
     def points(self) -> BarycentricPoints:
-        """The map between vertices: for each vertex of A a point of a triangle of B (`barycentric_map`).
+        """The map between vertices: for each vertex of A a point of a triangle of B (`lift_map`, `barycentric_map`).
 
         Raises
         ------
         InputError
             Where B is a cloud.
         """
+        if self.lifted is not None:
+            return self.lifted
         if self.b.is_cloud:
             raise InputError("B is a point cloud, which has no triangles for barycentric points. Use a mesh as B.")
         return barycentric_map(self.a_to_b, self.a, self.b)
@@ -156,6 +174,7 @@ def match_shape(
     *,
     refinement: str = "auto",
     unit: float | None = None,
+    working_size: int | None = None,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> ShapeMatch:
@@ -172,10 +191,14 @@ def match_shape(
     unit : float or None
         Length of one run unit in the shape's coordinates; None is that of the run where it has one (it learned from
         parts, which come in the units of their reference), else the shape's own geodesic diameter / 200.
+    working_size : int or None
+        Largest number of vertices that is matched: a larger or uneven shape is replaced by a copy (`working_copy`). 0
+        is none; None is that of the run.
     cache : bool
         Whether operators are looked for and kept in the cache.
     progress : Progress or None
-        Called with (done, in all); stages `operators`, `network output` and `refinement`.
+        Called with (done, total); stages `working copy` where one is made, `operators`, `network output` and
+        `refinement`.
 
     Raises
     ------
@@ -184,21 +207,28 @@ def match_shape(
         of kind `valences`) that it has not.
     """
     method = known_method(refinement)
+    run.check_matches()
     check_matchable(shape, "The shape", spectral=run.shipped)
     run.check_triangulation(shape)
-    inputs = run.prepare(shape, unit=unit, cache=cache, progress=begin_stage(progress, "operators"))
-    surface = surface_of(shape, inputs.unit)
-    begin_stage(progress, "network output")
-    soft = run.soft_map(inputs, k=CANDIDATES)
-    reference = surface_of(run.reference, run.unit)
-    if method != "none":
-        begin_stage(progress, "refinement")
-    refined = refine(soft, surface, reference, method)
+    copy = _copies([shape], working_size_of(working_size, run), progress)[0]
+    surface, soft = _network_output(copy, run, unit, cache, progress)
+    reference = run.reference_surface
+    with _bases_ahead(method, surface, reference):
+        if method != "none":
+            begin_stage(progress, "refinement")
+        refined = refine(soft, surface, reference, method)
     matched = refined.query_to_reference
     confidence = map_confidence(matched, surface, reference)
     advice = ["Use a network that was trained on shapes like this one (acnn train)."]
     judged = judge_map(matched, surface, reference, confidence, names=("A", "the reference"), untried=advice)
-    return ShapeMatch(shape, surface, soft, matched, confidence, refined.report.as_dict(), judged)
+    facts = refined.report.as_dict()
+    if copy.is_copy:
+        target = WorkingCopy(run.reference, run.reference, "the reference", run.reference)
+        matched = lift_map(matched, copy, target, (surface, reference)).a_to_b
+        confidence = copy.interpolate(confidence)
+        surface = surface_of(shape, surface.unit)
+        soft = lift_soft_map(soft, copy)
+    return ShapeMatch(shape, surface, soft, matched, confidence, facts, judged, copy)
 
 
 @check_arguments
@@ -210,6 +240,8 @@ def match(
     model: Run | str | os.PathLike[str] | None = None,
     refinement: str = "auto",
     unit: float | None = None,
+    working_size: int | None = None,
+    landmarks: ArrayLike | Landmarks | None = None,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> PairMatch:
@@ -235,53 +267,70 @@ def match(
     unit : float or None
         Length of one run unit in A's coordinates; None is that of the run where it has one, else A's own geodesic
         diameter / 200, or B's unit where A looks like a part of B in the same coordinates.
+    working_size : int or None
+        Largest number of vertices that is matched: larger or uneven shapes are replaced by copies (`working_copy`), and
+        the map is lifted to their own vertices (`lift_map`). 0 is none; None is that of the run, or `WORKING_SIZE`.
+    landmarks : (k, 2) int array or Landmarks or None
+        Vertices of A and the vertices of B that they correspond to: they guide the map (`guide_by_landmarks`), which
+        passes through them (`honour_landmarks`); `facts` report those that contradict it.
     cache : bool
         Whether operators are looked for and kept in the cache.
     progress : Progress or None
-        Called with (done, in all); stages `operators of A` and `network output of A`, the same of B, `refinement`, and
-        `descriptors` where they are tried.
+        Called with (done, total); stages `working copies` where some are made, `operators of A` and `network output of
+        A`, the same of B, `refinement`, `descriptors` where they are tried, and `lifting`.
 
     Raises
     ------
     InputError
-        Where one of them cannot be matched (`check_matchable`).
+        Where one of them cannot be matched (`check_matchable`), or landmarks are no pairs of their vertices.
     """
     refining = known_method(refinement)
+    known = None if landmarks is None else landmarks_of(landmarks, (len(a.vertices), len(b.vertices)))
     chosen = resolve_method(model, method)
-    trained = chosen if isinstance(chosen, Run) else None
-    spectral = trained is None or trained.shipped  # another network may have been trained on shapes like these
+    run = chosen if isinstance(chosen, Run) else None
+    if run is not None:
+        run.check_matches()
+    spectral = run is None or run.shipped  # another network may have been trained on shapes like these
     remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
-    learned = trained.unit if trained is not None else None
-    there = surface_of(b, learned)
+    if run is not None:
+        run.check_triangulation(a)
+        run.check_triangulation(b)
+    size = working_size_of(working_size, run)
+    copy_a, copy_b = _copies([a, b], size, progress)
+    pair = _Pair(copy_a, copy_b, known)
+    learned = run.unit if run is not None else None
+    there = surface_of(pair.b.shape, learned)
     if unit is not None:
         why = "given"
     elif learned is not None:
         unit, why = learned, "that of the network, which was trained on partial shapes"
     else:
-        unit, why = _unit_of_part(a, there)
-    here = surface_of(a, unit)
+        unit, why = _unit_of_part(pair.a.shape, there)
+    here = surface_of(pair.a.shape, unit)
     facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}, "remarks": remarks}
-    if isinstance(chosen, PairMethod):
-        why = f"the method {chosen.name} was asked for"
-        alone = _by_pair_method(chosen, here, there, refining, why, facts, progress)
-        return _judged(alone, ["Where both are human bodies, try the pretrained model (--model humans)."])
-    run = chosen
+    facts["working_copies"] = {"size": size, "a": pair.a.report, "b": pair.b.report}
     training = "Train a network on shapes like these (acnn train)."
-    found = _through(a, b, run, refining, (here.unit, there.unit), cache, progress, facts)
-    sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]
-    if (sure >= FITS and change <= TORN) or not run.shipped:
-        return _judged(found, ["Try descriptors instead of the network (--method descriptors).", training])
-    doubt, factor = f"the network '{run.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
-    if change > TORN:
-        factor = 1.0
-        doubt = f"the network '{run.name}' distorts these shapes (lengths change by {change:.0%})"
-    other = _by_pair_method(
-        DESCRIPTORS, found.a, found.b, refining, f"{doubt}, and descriptors keep lengths better", facts, progress
-    )
+    with _bases_ahead(refining, here, there, *([] if run is None else [run.reference_surface])):
+        if isinstance(chosen, PairMethod):
+            why = f"the method {chosen.name} was asked for"
+            alone = _guided(_by_pair_method(chosen, here, there, refining, why, facts, progress), pair, refining)
+            untried = ["Where both are human bodies, try the pretrained model (--model humans)."]
+            return _lifted(alone, pair, untried, progress)
+        found = _guided(_through(pair, chosen, refining, (here, there), cache, progress, facts), pair, refining)
+        sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]
+        if (sure >= FITS and change <= TORN) or not chosen.shipped:
+            untried = ["Try descriptors instead of the network (--method descriptors).", training]
+            return _lifted(found, pair, untried, progress)
+        doubt, factor = f"the network '{chosen.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
+        if change > TORN:
+            factor = 1.0
+            doubt = f"the network '{chosen.name}' distorts these shapes (lengths change by {change:.0%})"
+        better = f"{doubt}, and descriptors keep lengths better"
+        other = _guided(_by_pair_method(DESCRIPTORS, here, there, refining, better, facts, progress), pair, refining)
     if other.facts["distortion"] > factor * change:
         found.facts["why"] = f"{doubt}, but descriptor matching has no lower distortion"
         other = found
-    return _judged(other, [training])
+    return _lifted(other, pair, [training], progress)
 
 
 def match_pair(a: Shape, b: Shape, model: Run | str | os.PathLike[str] | None = HUMANS, **options: Any) -> PairMatch:
@@ -290,8 +339,26 @@ def match_pair(a: Shape, b: Shape, model: Run | str | os.PathLike[str] | None = 
 
 
 @dataclass(frozen=True, eq=False)
+class _Pair:
+    """Both shapes with their working copies, and known pairs of their vertices."""
+
+    a: WorkingCopy
+    b: WorkingCopy
+    landmarks: Landmarks | None = None
+
+    @property
+    def landmarks_on_copies(self) -> Landmarks | None:
+        """The landmarks as vertices of the copies; one that falls on the same vertex of A's as another is left out."""
+        if self.landmarks is None:
+            return None
+        here, there = self.a.nearest[self.landmarks.a], self.b.nearest[self.landmarks.b]
+        _, first = np.unique(here, return_index=True)
+        return Landmarks(here[first], there[first], tuple(self.landmarks.names[i] for i in first))
+
+
+@dataclass(frozen=True, eq=False)
 class _Found:
-    """A map of A to B before it is judged; fields as of `PairMatch`."""
+    """A map between working copies before it is judged; fields as of `PairMatch`."""
 
     a: Surface
     b: Surface
@@ -301,56 +368,140 @@ class _Found:
     soft_map: SoftMap | None = None
 
 
-def _judged(found: _Found, untried: list[str]) -> PairMatch:
+def _guided(found: _Found, pair: _Pair, method: RefineMethod) -> _Found:
+    """A map found without landmarks, refined again from what agrees with them; the same where there are none."""
+    landmarks = pair.landmarks_on_copies
+    if landmarks is None:
+        return found
+    start = found.soft_map
+    if start is None:
+        trust = map_confidence(found.a_to_b, found.a, found.b)
+        start = soft_map_from_point_map(found.a_to_b, len(found.b.vertices), trust)
+    start = guide_by_landmarks(start, found.a, found.b, landmarks)
+    refined = refine(start, found.a, found.b, method)
+    matched = refined.query_to_reference
+    facts = found.facts | {
+        "distortion": float(vertex_distortions(matched, found.a, found.b).mean()),
+        "refinement": refined.report.as_dict(),
+    }
+    through = None if found.through is None else (found.through[1][matched], found.through[1])
+    return replace(found, a_to_b=matched, through=through, facts=facts, soft_map=found.soft_map and start)
+
+
+def _honoured(
+    lifted: LiftedMap, a: Surface, b: Surface, landmarks: Landmarks, facts: dict[str, Any]
+) -> tuple[LiftedMap, dict[str, Any]]:
+    """A map that passes through its landmarks, and the facts with what they say of it."""
+    matched, report = honour_landmarks(lifted.a_to_b, a, b, landmarks)
+    facts = facts | {"landmarks": report.as_dict(), "remarks": [*facts["remarks"], *report.contradictions]}
+    points = lifted.points
+    if points is not None:
+        moved = np.flatnonzero(matched != lifted.a_to_b)
+        at_vertices = BarycentricPoints.at_vertices(b.faces, matched[moved])
+        faces, weights = points.faces.copy(), points.weights.copy()
+        faces[moved], weights[moved] = at_vertices.faces, at_vertices.weights
+        points = BarycentricPoints(faces, weights)
+    return LiftedMap(matched, points), facts
+
+
+def _lifted(found: _Found, pair: _Pair, untried: list[str], progress: Progress | None) -> PairMatch:
+    """Judge a map between working copies, and lift it to the original shapes."""
     confidence = map_confidence(found.a_to_b, found.a, found.b)
     judgement = judge_map(found.a_to_b, found.a, found.b, confidence, untried=untried)
-    facts = found.facts | {
-        "verdict": judgement.verdict,
-        "mean_confidence": float(confidence.mean()),
-        "judgement": judgement.as_dict(),
-    }
+    facts = found.facts | {"verdict": judgement.verdict, "judgement": judgement.as_dict()}
+    lifted, through, soft_map = LiftedMap(found.a_to_b, None), found.through, found.soft_map
+    if pair.a.is_copy or pair.b.is_copy:
+        begin_stage(progress, "lifting")
+        lifted = lift_map(found.a_to_b, pair.a, pair.b, (found.a, found.b))
+        confidence = pair.a.interpolate(confidence)
+        if through is not None:
+            through = through[0][pair.a.nearest], through[1][pair.b.nearest]
+        soft_map = None if soft_map is None else lift_soft_map(soft_map, pair.a, pair.b)
+    facts["mean_confidence"] = float(confidence.mean())
+    a = surface_of(pair.a.original, found.a.unit) if pair.a.is_copy else found.a
+    b = surface_of(pair.b.original, found.b.unit) if pair.b.is_copy else found.b
+    if pair.landmarks is not None:
+        lifted, facts = _honoured(lifted, a, b, pair.landmarks, facts)
     return PairMatch(
-        found.a, found.b, found.a_to_b, confidence, found.through, facts, judgement, soft_map=found.soft_map
+        a,
+        b,
+        lifted.a_to_b,
+        confidence,
+        through,
+        facts,
+        judgement,
+        soft_map=soft_map,
+        lifted=lifted.points,
+        copies=(pair.a, pair.b),
     )
 
 
+def _copies(shapes: list[Shape], size: int, progress: Progress | None) -> list[WorkingCopy]:
+    """Working copies of shapes, made side by side."""
+    if size and max(len(shape.vertices) for shape in shapes) > size:
+        begin_stage(progress, "working copies" if len(shapes) > 1 else "working copy")
+    with ThreadPoolExecutor(len(shapes)) as pool:
+        return list(pool.map(working_copy, shapes, [size] * len(shapes)))
+
+
+@contextmanager
+def _bases_ahead(method: RefineMethod, *surfaces: Surface) -> Iterator[None]:
+    """Compute the eigenfunctions that refinement will ask for beside the work within."""
+    if method == "none":
+        yield
+        return
+    with ThreadPoolExecutor(1) as pool:
+        jobs = [pool.submit(basis_of, surface, EIGENFUNCTIONS[method]) for surface in surfaces]
+        try:
+            yield
+        finally:
+            for job in jobs:
+                job.cancel()
+
+
+def _network_output(
+    copy: WorkingCopy, run: Run, unit: float | None, cache: bool, progress: Progress | None
+) -> tuple[Surface, SoftMap]:
+    """Surface of a working copy, and the soft map of it to the reference of a run."""
+    inputs = run.prepare(copy.shape, unit=unit, cache=cache, progress=begin_stage(progress, "operators"))
+    begin_stage(progress, "network output")
+    return surface_of(copy.shape, inputs.unit), run.soft_map(inputs, k=CANDIDATES)
+
+
 def _through(
-    a: Shape,
-    b: Shape,
+    pair: _Pair,
     run: Run,
     method: RefineMethod,
-    units: tuple[float, float],
+    surfaces: tuple[Surface, Surface],
     cache: bool,
     progress: Progress | None,
     facts: dict[str, Any],
 ) -> _Found:
     """A to B through the reference of a network."""
+    here, there = surfaces
     first, second = (
-        match_shape(shape, run, refinement="none", unit=unit, cache=cache, progress=named_stages(progress, name))
-        for shape, unit, name in ((a, units[0], "{} of A"), (b, units[1], "{} of B"))
+        _network_output(copy, run, surface.unit, cache, named_stages(progress, name))[1]
+        for copy, surface, name in ((pair.a, here, "{} of A"), (pair.b, there, "{} of B"))
     )
     if method != "none":
         begin_stage(progress, "refinement")
-    reference = surface_of(run.reference, run.unit)
-    bases = [None if method == "none" else basis_of(s, EIGENFUNCTIONS[method]) for s in (first.surface, second.surface)]
+    reference = run.reference_surface
     # B is the whole even where A is a part.
-    whole = refine(
-        second.soft_map, second.surface, reference, "auto" if method == "pfm" else method, query_basis=bases[1]
-    ).query_to_reference
-    sure = second.soft_map.mass_near(whole, reference.vertices, NEAR)
-    start = first.soft_map.compose(invert_through_reference(whole, reference, sure), len(whole))
-    refined = refine(start, first.surface, second.surface, method, query_basis=bases[0], reference_basis=bases[1])
+    whole = refine(second, there, reference, "auto" if method == "pfm" else method).query_to_reference
+    sure = second.mass_near(whole, reference.vertices, NEAR)
+    start = first.compose(invert_through_reference(whole, reference, sure), len(whole))
+    refined = refine(start, here, there, method)
     matched = refined.query_to_reference
-    certain = first.soft_map.mass_near(whole[matched], reference.vertices, NEAR)
+    certain = first.mass_near(whole[matched], reference.vertices, NEAR)
     facts = facts | {
         "route": "network",
         "why": "",
         "model": run.name,
         "network_confidence": {"a": float(certain.mean()), "b": float(sure.mean())},
-        "distortion": float(vertex_distortions(matched, first.surface, second.surface).mean()),
+        "distortion": float(vertex_distortions(matched, here, there).mean()),
         "refinement": refined.report.as_dict(),
     }
-    return _Found(first.surface, second.surface, matched, (whole[matched], whole), facts, start)
+    return _Found(here, there, matched, (whole[matched], whole), facts, start)
 
 
 def _by_pair_method(
@@ -404,6 +555,26 @@ def resolve_method(model: Run | str | os.PathLike[str] | None, method: str) -> R
     if method not in (AUTO, run.config.method):
         raise InputError(f"{run.name}: is a run of the method '{run.config.method}', not of '{method}'.")
     return run
+
+
+def working_size_of(working_size: int | None, run: Run | None) -> int:
+    """Largest number of vertices that is matched.
+
+    Parameters
+    ----------
+    working_size : int or None
+        As for `match`.
+    run : Run or None
+        What it is matched with; None for a pair method.
+
+    Returns
+    -------
+    int
+        0 for no working copies.
+    """
+    if working_size is not None:
+        return working_size
+    return WORKING_SIZE if run is None else run.working_size
 
 
 def _unit_of_part(shape: Shape, whole: Surface) -> tuple[float | None, str]:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.judge import Judgement
+from acnn.correspondence.landmarks import read_landmarks
 from acnn.correspondence.map_files import files_of_match, fingerprint
 from acnn.correspondence.matchable import check_matchable
 from acnn.correspondence.point_maps import barycentric_map
@@ -22,11 +22,12 @@ from acnn.files import check_outputs, write_atomic
 from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
-from acnn.runs.cost import machine_memory_mb, match_cost
-from acnn.runs.match import match, match_shape, resolve_method
+from acnn.runs.cost import machine_memory_mb, match_cost, reading_cost
+from acnn.runs.match import match, match_shape, resolve_method, working_size_of
+from acnn.runs.result_files import colored_files, numbered_as_file, rows_of_file, save_colored, write_lines
+from acnn.runs.segment import segment_file
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
-from acnn.shapes.save import save
 from acnn.surface.surface import surface_of
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.colors import position_bytes
@@ -44,6 +45,8 @@ def match_files(
     refinement: str = "auto",
     reestimate: bool = False,
     unit: float | None = None,
+    working_size: int | None = None,
+    landmarks: str | os.PathLike[str] | None = None,
     barycentric: bool = False,
     force: bool = False,
     cache: bool = True,
@@ -63,17 +66,22 @@ def match_files(
     The files of an earlier match in `out` are overwritten; any other file of such a name only with `force`, and A and B
     never. `match.html` is kept free for the page.
 
+    A run that was trained for segmentation labels the vertices of A instead, see `segment_file`.
+
     `keep` is called with the match at the end, to show it, say (`acnn.viewer.match_page`); `announce` before the work
-    with a sentence on what it will cost, where that is much (`match_cost`).
+    with a sentence on what will be done and what it will cost, where that is much (`reading_cost`, `match_cost`). A
+    shape of many vertices is shown with some of them (`reduced`).
 
     Parameters
     ----------
     a, b : path
         Files; without B, A is matched to the reference of the model.
-    model, method, refinement, unit, cache, progress
+    model, method, refinement, unit, working_size, cache, progress
         As for `match`.
     out : path
         Folder of the result.
+    landmarks : path or None
+        File of corresponding vertices of A and B (`read_landmarks`), which guide the map.
     reestimate : bool
         Take the statistics of batch normalisation from the shape instead of the training shapes.
     barycentric, force, keep, announce
@@ -88,18 +96,33 @@ def match_files(
     Raises
     ------
     InputError
-        Before any work, where a file of the result cannot be written or must not be overwritten, or the target of
-        `barycentric` is a cloud.
+        Before any work, where a file of the result cannot be written or must not be overwritten, the target of
+        `barycentric` is a cloud, or the files are too large for the memory.
     """
     a, b, out = Path(a), None if b is None else Path(b), Path(out)
+    memory = machine_memory_mb()["available"] / 1024
+    words = reading_cost([a] if b is None else [a, b]).text(memory)
+    if announce is not None and words:
+        announce(words)
     begin_stage(progress, "reading")
     shape = load(a)
     target = load(b) if b is not None else None
-    arguments: dict[str, Any] = {"refinement": refinement, "unit": unit, "cache": cache, "progress": progress}
+    arguments: dict[str, Any] = {
+        **{"refinement": refinement, "unit": unit, "working_size": working_size},
+        **{"cache": cache, "progress": progress},
+    }
+    if landmarks is not None:
+        if target is None:
+            raise InputError(f"{landmarks}: landmarks are pairs of vertices of two shapes. Give a second shape.")
+        arguments["landmarks"] = read_landmarks(Path(landmarks), shape, target)
     chosen = resolve_method(model, method)
     run = chosen if isinstance(chosen, Run) else None
     if run is not None and reestimate:
         run = run.reestimated()
+    if run is not None and run.class_names:
+        if target is not None or barycentric:
+            run.check_matches()
+        return segment_file(a, shape, run, out, unit=unit, force=force, cache=cache, progress=progress)
     if target is None and run is None:
         raise InputError("Without a model there is no reference: give a second shape to match to.")
     if barycentric and target is not None and not isinstance(target, Mesh):
@@ -107,34 +130,36 @@ def match_files(
     goal: Shape = target if target is not None else run.reference  # type: ignore[union-attr]
     name, label = ("query_to_reference", "reference") if target is None else ("a_to_b", "b")
     files = [out / file for file in (f"{name}.txt", f"{name}.vts", "confidence.txt", "map.npz", "match.html")]
-    files += [*_colored_files(shape, out / "a_colored"), *_colored_files(goal, out / f"{label}_colored")]
+    files += [*colored_files(shape, out / "a_colored"), *colored_files(goal, out / f"{label}_colored")]
     earlier = files_of_match(out)
-    check_outputs(files, inputs=(a, b), earlier=earlier, force=force)
-    cost = match_cost([len(one.vertices) for one in (shape, target) if one is not None])
-    words = cost.text(machine_memory_mb()["available"] / 1024)
+    check_outputs(files, inputs=(a, b, None if landmarks is None else Path(landmarks)), earlier=earlier, force=force)
+    size = working_size_of(working_size, run)
+    words = match_cost([len(one.vertices) for one in (shape, target) if one is not None], size).text(memory)
     if announce is not None and words:
         announce(words)
     if target is None:
         assert run is not None
         remarks = check_matchable(shape, "A", spectral=run.shipped)
         alone = match_shape(shape, run, **arguments)
-        here, there = alone.surface, surface_of(run.reference, run.unit)
+        here, there = alone.surface, run.reference_surface
         matched, confidence = alone.query_to_reference, alone.confidence
         arrays: dict[str, Any] = {name: matched, "confidence": confidence}
         facts: dict[str, Any] = {"route": "network", "why": "", "model": run.name, "refinement": alone.facts}
         facts |= {"verdict": alone.verdict, "mean_confidence": float(confidence.mean()), "remarks": remarks}
         judgement = alone.judgement
-        facts["judgement"] = judgement.as_dict()
+        facts |= {"judgement": judgement.as_dict(), "working_copies": {"size": size, "a": alone.working_copy.report}}
+        shown: tuple[Shape, Shape] = alone.working_copy.preview, run.reference
     else:
         pair = match(shape, target, model=run, method=AUTO if run is not None else chosen.name, **arguments)
         here, there, matched, confidence, facts = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.facts
         judgement = pair.judgement
+        shown = (shape, target) if pair.copies is None else (pair.copies[0].preview, pair.copies[1].preview)
         arrays = {name: matched, "b_to_a": pair.b_to_a, "confidence": confidence}
         if pair.through is not None:
             arrays |= {"query_to_reference": pair.through[0], "b_to_reference": pair.through[1]}
     begin_stage(progress, "writing")
     if barycentric:
-        points = barycentric_map(matched, here, there)
+        points = pair.points if target is not None else barycentric_map(matched, here, there)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
         if "b_to_a" in arrays and not here.is_cloud:
             points = barycentric_map(arrays["b_to_a"], there, here)
@@ -143,15 +168,48 @@ def match_files(
     # The list comes with the first file that is written: an interrupted result can be written again.
     arrays["files"] = np.array(sorted({file.name for file in (*earlier, *files)}))
     colors = position_bytes(goal.vertices)
-    _write_map(out, name, matched if target is None else _numbered_as_file(matched, target), confidence, shape, arrays)
-    _save_colored(goal, colors, out / f"{label}_colored")
-    _save_colored(shape, colors[matched], out / "a_colored")
+    _write_map(out, name, matched if target is None else numbered_as_file(matched, target), confidence, shape, arrays)
+    save_colored(goal, colors, out / f"{label}_colored")
+    save_colored(shape, colors[matched], out / "a_colored")
     facts["coverage"] = float(there.vertex_areas[np.unique(matched)].sum() / there.vertex_areas.sum())
     sizes = {"vertices": len(shape.vertices), "target_vertices": len(goal.vertices)}
     facts = sizes | facts | {"notices": _notices(facts, judgement), "map": str(out / f"{name}.txt"), "out": str(out)}
     if keep is not None:
-        keep(FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, facts))
+        full = FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, facts)
+        keep(_reduced_match(full, shown))
     return facts
+
+
+def _reduced_match(match: FileMatch, shown: tuple[Shape, Shape]) -> FileMatch:
+    """A match between the vertices with which two shapes are shown, which may be some of theirs."""
+    a, target = shown
+    if a is match.a and target is match.target:
+        return match
+    matched, confidence, colors, here, there = match.matched, match.confidence, match.colors, match.here, match.there
+    if a is not match.a:
+        assert a.source is not None
+        rows = a.source.to_file
+        matched, confidence, here = matched[rows], confidence[rows], surface_of(a, here.unit)
+        a = _with_numbers_of(a, match.a)
+    if target is not match.target:
+        from scipy.spatial import cKDTree
+
+        assert target.source is not None
+        matched = cKDTree(target.vertices).query(match.target.vertices[matched])[1].astype(np.int32)
+        colors, there = colors[target.source.to_file], surface_of(target, there.unit)
+        target = _with_numbers_of(target, match.target)
+    return FileMatch(a, target, here, there, matched, confidence, colors, match.to_reference, match.facts)
+
+
+def _with_numbers_of(part: Shape, shape: Shape) -> Shape:
+    """Some vertices of a shape, numbered as in the file of the shape."""
+    assert part.source is not None
+    if shape.source is None:
+        return part
+    rows = part.source.to_file
+    back = np.full(len(shape.source.from_file), -1, np.int32)
+    back[shape.source.to_file[rows]] = np.arange(len(rows), dtype=np.int32)
+    return replace(part, source=replace(shape.source, from_file=back, to_file=shape.source.to_file[rows]))
 
 
 def _notices(facts: dict[str, Any], judgement: Judgement) -> list[str]:
@@ -168,37 +226,7 @@ def _write_map(out: Path, name: str, matched: IntArray, confidence: FloatArray, 
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     write_atomic(out / "map.npz", buffer.getvalue())
-    rows = _rows_of_file(matched, shape, -1)
-    _write_lines(out / f"{name}.txt", rows, "%d")
-    _write_lines(out / f"{name}.vts", rows + 1, "%d")
-    _write_lines(out / "confidence.txt", _rows_of_file(confidence, shape, 0.0), "%.6f")
-
-
-def _save_colored(shape: Shape, rgb: NDArray[np.uint8], path: Path) -> None:
-    """The shape in colours, for mesh programs and, a mesh, for browsers."""
-    colors = np.concatenate([rgb, np.full((len(rgb), 1), 255, np.uint8)], axis=1)
-    plain = replace(shape, texture=None) if isinstance(shape, Mesh) else shape
-    for file in _colored_files(shape, path):
-        save(replace(plain, colors=colors), file)
-
-
-def _colored_files(shape: Shape, path: Path) -> list[Path]:
-    """The files of a shape in colours: GLB holds meshes only."""
-    return [path.with_suffix(suffix) for suffix in ((".ply", ".glb") if isinstance(shape, Mesh) else (".ply",))]
-
-
-def _rows_of_file(values: Any, shape: Shape, missing: float) -> Any:
-    """One value for each vertex of the shape's file."""
-    if shape.source is None:
-        return values
-    place = shape.source.from_file
-    return np.where(place >= 0, np.asarray(values)[place], missing)
-
-
-def _numbered_as_file(vertices: IntArray, shape: Shape) -> IntArray:
-    """Vertices of a shape as they are numbered in its file."""
-    return vertices if shape.source is None else shape.source.to_file[vertices]
-
-
-def _write_lines(path: Path, values: Any, form: str) -> None:
-    write_atomic(path, "".join(form % value + "\n" for value in values).encode())
+    rows = rows_of_file(matched, shape, -1)
+    write_lines(out / f"{name}.txt", rows, "%d")
+    write_lines(out / f"{name}.vts", rows + 1, "%d")
+    write_lines(out / "confidence.txt", rows_of_file(confidence, shape, 0.0), "%.6f")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ from acnn.evaluation.results import Matched
 from acnn.files import check_outputs
 from acnn.methods.run import Run, inputs_of_run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
+from acnn.runs.compare import compare_methods, comparison_data
 from acnn.runs.evaluate import evaluate_run
 from acnn.training.prepare import Failure
-from acnn.viewer.figures import draw_errors, draw_filters, draw_transfer, known_kind
+from acnn.viewer.comparison_figures import draw_comparison, draw_partial
+from acnn.viewer.figures import COMPARISONS, draw_errors, draw_filters, draw_transfer, known_kind
 from acnn.viewer.images import save_png
 from acnn.viewer.report import ReportData, report_of
 
@@ -65,6 +68,7 @@ def collect_report(
         title = folder.resolve().name
         title = f"{folder.resolve().parent.name}/{title}" if title == "run" else title
     run = open_run(folder)
+    run.check_matches()
     dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else run.facts["data"])
     names = test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes))
     kept: list[Matched] = []
@@ -118,7 +122,7 @@ def unseen_shapes(dataset: Dataset, run: Run, count: int) -> list[str]:
 
 
 def write_figure(
-    folder: Path,
+    runs: Sequence[str | Path],
     kind: str,
     out: Path,
     *,
@@ -131,18 +135,19 @@ def write_figure(
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[dict[str, Any], list[Failure]]:
-    """Render one kind of figure of a run to a PNG file.
+    """Render one kind of figure of a run, or of several methods, to a PNG file.
 
     Parameters
     ----------
-    folder : Path
-        A run folder, or the folder of `acnn demo`.
+    runs : sequence of str or Path
+        A run folder, or the folder of `acnn demo`; for `comparison` and `partial` also several, and names of methods
+        for two shapes.
     kind : str
-        `transfer`, `errors`, `filters` or `curve`.
+        `transfer`, `errors`, `filters` or `curve` of one run, `comparison` or `partial` of one or more.
     out : Path
         Output file, ending in .png.
     data, test_list, shapes, refinement, workers, progress
-        As for `collect_report`.
+        As for `collect_report` and `compare_methods`.
     up : str
         Up axis of the shapes: `x`, `y` or `z`.
     force : bool
@@ -151,7 +156,7 @@ def write_figure(
     Returns
     -------
     tuple[dict[str, Any], list[Failure]]
-        Facts about the figure, and the shapes that could not be prepared.
+        Facts about the figure, and the shapes that could not be prepared or matched.
 
     Raises
     ------
@@ -163,20 +168,26 @@ def write_figure(
         raise InputError(f"{out}: figures are written as PNG. Give a name that ends in .png.")
     if up not in ("x", "y", "z"):
         raise InputError(f"--up {up}: use x, y or z.")
-    check_outputs([out], inputs=inputs_of_run(folder, data), force=force)
+    if kind not in COMPARISONS and len(runs) != 1:
+        shown = " or ".join(f"'{name}'" for name in COMPARISONS)
+        raise InputError(f"A figure of kind '{kind}' shows one run: give one, or use {shown} for several.")
+    inputs = [file for item in runs for file in inputs_of_run(Path(item), data)]
+    check_outputs([out], inputs=inputs, force=force)
     facts: dict[str, Any] = {"figure": str(out), "kind": kind}
     if kind == "filters":
-        save_png(draw_filters(open_run(run_folder(folder)).model), out)
+        save_png(draw_filters(open_run(run_folder(Path(runs[0]))).model), out)
         return facts, []
-    gathered, failures = collect_report(
-        folder,
-        data,
-        test_list=test_list,
-        shapes=shapes,
-        refinement=refinement,
-        workers=workers,
-        progress=progress,
-    )
+    options: dict[str, Any] = {"test_list": test_list, "shapes": shapes, "refinement": refinement, "workers": workers}
+    if kind in COMPARISONS:
+        comparison, failures = compare_methods(runs, data, progress=progress, **options)
+        begin_stage(progress, "rendering")
+        save_png((draw_partial if kind == "partial" else draw_comparison)(comparison_data(comparison), up=up), out)
+        figures = {
+            result.label: {name: result.figures[name] for name in ("exact", "mean_error_x100")}
+            for result in comparison.results
+        }
+        return facts | {"shapes": list(comparison.names), "methods": figures}, failures
+    gathered, failures = collect_report(runs[0], data, progress=progress, **options)
     begin_stage(progress, "rendering")
     if kind == "curve":
         _write_curve(gathered, out)

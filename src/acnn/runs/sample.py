@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from acnn.datasets.body_parts import BODY_PARTS, body_parts
 from acnn.datasets.builtin import builtin_human
-from acnn.datasets.humans.attributes import PARTS, body_landmarks, body_parts, with_texture
+from acnn.datasets.humans.attributes import body_landmarks, with_texture
 from acnn.datasets.humans.sample_shapes import COARSE, POINTS, VERTICES, A, B, SampleShapes, sample_shapes
 from acnn.datasets.parts import cut_part
 from acnn.errors import InputError
@@ -68,7 +69,8 @@ def write_sample(folder: Path, *, force: bool = False) -> dict[str, Any]:
     write_atomic(listing, (json.dumps({"kind": "sample", "files": contents}, indent=1) + "\n").encode())
     shapes, b = sample_shapes(), builtin_human(*B)
     a_to_b = shapes.a_truth.nearest_vertex(b.vertices, b.faces)
-    labels, landmarks = body_parts(), body_landmarks()
+    labels, landmarks = body_parts().of_reference, body_landmarks()
+    assert labels is not None
     save(shapes.a, folder / "A.ply")
     for name in ("B.mtl", "B.png"):  # `save` would keep existing ones, under other names
         (folder / name).unlink(missing_ok=True)
@@ -93,7 +95,7 @@ def _contents() -> dict[str, str]:
         "B.png": "the texture of B",
         "A_to_B.txt": "ground truth: for every vertex of A one of B, 0-based",
     }
-    parts = ", ".join(f"{number} {part}" for number, part in enumerate(PARTS))
+    parts = ", ".join(f"{number} {part}" for number, part in enumerate(BODY_PARTS))
     for name in ("A", "B"):
         contents[f"{name}_labels.txt"] = f"for every vertex of {name} a body part: {parts}"
         contents[f"{name}_landmarks.txt"] = f"named vertices of {name}, 0-based"

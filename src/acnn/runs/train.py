@@ -12,17 +12,18 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.datasets.augment import augmented
+from acnn.datasets.classes import classes_from_file, segmented
 from acnn.datasets.dataset import Dataset
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.files import check_outputs
-from acnn.methods.method import TrainingData
-from acnn.methods.registry import trained_method
+from acnn.methods.method import Method, TrainingData
+from acnn.methods.registry import METHODS, trained_method
 from acnn.methods.run import FILES, write_run
-from acnn.network.architecture import Architecture
+from acnn.network.architecture import with_head
 from acnn.progress import Progress, begin_stage
 from acnn.training.checkpoint import check_settings, run_identity
-from acnn.training.config import RunConfig, preset_config
+from acnn.training.config import TASKS, RunConfig, preset_config
 from acnn.training.log import read_log
 from acnn.training.loop import Report
 from acnn.training.prepare import Failure, prepare
@@ -37,6 +38,7 @@ def train_run(
     train_list: str | None = None,
     val_list: str | None = None,
     resume: bool = False,
+    classes: str | os.PathLike[str] | None = None,
     force: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
@@ -56,6 +58,9 @@ def train_run(
         Shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none.
     resume : bool
         Go on where the folder's last checkpoint is, for as long as `config` says by now.
+    classes : path or None
+        For the task `segmentation`: a file with the class of every vertex of the reference; None takes the classes of
+        the dataset, see `acnn.datasets.classes`.
     force : bool
         Overwrite files of other origin that have the names of a run's.
     workers : int
@@ -79,11 +84,18 @@ def train_run(
     check_outputs(files, inputs=[data_folder], earlier=files if started else [], force=force)
     checkpoint = out / "checkpoint.safetensors"
     method = trained_method(config.method)
+    check_task(method, config.train.task)
     needs = method.needs(config)
-    Architecture.parse(config.train.architecture, softmax=config.train.task != "descriptor")
     if resume and checkpoint.exists():
         check_settings(checkpoint, config.as_dict())  # before anything is prepared
     dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    names_of_classes: tuple[str, ...] = ()
+    if config.train.task == "segmentation":
+        given = None if classes is None else classes_from_file(Path(classes), dataset.reference)
+        dataset = segmented(dataset, given)
+        names_of_classes = dataset.classes.names if dataset.classes is not None else ()
+    elif classes is not None:
+        raise InputError(f"Classes are for --task segmentation; the task is '{config.train.task}'.")
     if train_list is None:
         marked = any(sample.split == "train" for sample in dataset.samples)
         train_list = "train" if marked else "all"
@@ -110,7 +122,8 @@ def train_run(
             f"{unrelated[0].why} Or name those that belong together with --train LIST."
         )
     blind = [shape.name for shape in prepared if not np.any(shape.labels >= 0)]
-    failures += [Failure(name, "no vertex has a known match on the reference") for name in blind]
+    lacking = "no vertex has a known " + ("class" if names_of_classes else "match on the reference")
+    failures += [Failure(name, lacking) for name in blind]
     prepared = [shape for shape in prepared if shape.name not in blind]
     learning = [shape for shape in prepared if shape.name in names]
     if not learning:
@@ -122,11 +135,14 @@ def train_run(
     facts: dict[str, Any] = {
         "data": str(data) if not isinstance(data, Dataset) else dataset.name,
         "method": method.name,
+        "task": config.train.task,
         "train": [shape.name for shape in learning],
         "validation": [shape.name for shape in validating],
         "unit": dataset.unit,
         "seconds_preparing": time.perf_counter() - began,
     }
+    if names_of_classes:
+        facts["classes"] = list(names_of_classes)
     content = {use: [s.content for s in shapes] for use, shapes in (("train", learning), ("validation", validating))}
     write_run(out, dataset, config, facts | {"content": content})
     last: dict[str, Any] = {}
@@ -140,7 +156,7 @@ def train_run(
         if report:
             report(step)
 
-    data_of_method = TrainingData(learning, validating, dataset.reference)
+    data_of_method = TrainingData(learning, validating, dataset.reference, len(names_of_classes))
     method.train(data_of_method, config, out, resume, remember, {"data": facts["data"]})
     if not last:  # all steps were taken before
         last = (read_log(out / "log.jsonl", "step") or [{}])[-1]
@@ -156,7 +172,7 @@ def train_run(
     return facts, failures
 
 
-def config_of_method(method: str | None, preset: str | None) -> RunConfig:
+def config_of_method(method: str | None, preset: str | None, task: str | None = None) -> RunConfig:
     """Settings to train a method with.
 
     Parameters
@@ -164,15 +180,39 @@ def config_of_method(method: str | None, preset: str | None) -> RunConfig:
     method : str or None
         Name of a trained method; None is that of the preset.
     preset : str or None
-        Name of a preset or of a file; None is that of the method.
+        Name of a preset or of a file; None is that of the method and the task.
+    task : str or None
+        What it is trained for; None is what the preset says. The architecture of a preset for another task is given the
+        output that this one needs.
 
     Raises
     ------
     InputError
-        Where the preset belongs to another method.
+        Where the preset belongs to another method, or the method cannot be trained for the task.
     """
-    chosen = None if method is None else trained_method(method)
-    config = preset_config(preset or (chosen.preset if chosen else "quick"))
+    chosen = None if method is None and preset is not None else trained_method(method or "acnn")
+    if chosen is not None and task is not None:
+        check_task(chosen, task)
+    if preset is None:
+        assert chosen is not None
+        preset = chosen.preset if task is None else chosen.presets[task]
+    config = preset_config(preset)
     if chosen is not None and config.method != chosen.name:
         raise InputError(f"The preset '{preset}' is one of the method '{config.method}', not of '{chosen.name}'.")
-    return config
+    if task is None or task == config.train.task:
+        return config
+    check_task(trained_method(config.method), task)
+    return config.with_changes(
+        {"task": task, "architecture": with_head(config.train.architecture, softmax=task != "descriptor")}
+    )
+
+
+def check_task(method: Method, task: str) -> None:
+    """Raise InputError where a method cannot be trained for a task, with those that can."""
+    if task not in TASKS:
+        raise InputError(f"There is no task '{task}'; there are {', '.join(TASKS)}.")
+    if task not in method.presets:
+        others = ", ".join(other.name for other in METHODS.values() if task in other.presets)
+        raise InputError(
+            f"The method '{method.name}' is trained for {' or '.join(method.presets)}, not for {task}: use {others}."
+        )

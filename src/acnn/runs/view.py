@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from acnn.correspondence.map_files import files_of_match, read_map
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
+from acnn.input_files import read_npz
 from acnn.patches.settings import PatchSettings
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.shapes.load import load
@@ -39,7 +41,7 @@ def collect_view(
     Parameters
     ----------
     items : Sequence[Path]
-        Shape files, or one run folder.
+        Shape files, one folder of a run, or one folder that `acnn match` wrote.
     model : Path or None
         Folder or name of a run that matches the files: a single one to its reference, several to the last of them as
         `match` does; None shows them unmatched.
@@ -63,7 +65,7 @@ def collect_view(
         If an item is neither a shape nor a run.
     """
     if not items:
-        raise InputError("Nothing to show: give shape files, or a run folder.")
+        raise InputError("Nothing to show: give shape files, a run folder, or a result of 'acnn match'.")
     folders = [item for item in items if item.is_dir()]
     if not folders:
         if data is not None or test_list is not None:
@@ -71,7 +73,26 @@ def collect_view(
         return _of_files(items, model, refinement, cache, progress), []
     if len(items) > 1 or model is not None:
         raise InputError(f"{folders[0]}: cannot be combined with others. Give one run, or files with --model RUN.")
+    if files_of_match(folders[0]):
+        return _of_result(folders[0]), []
     return _of_run(folders[0], data, test_list, shapes, refinement, progress)
+
+
+def _of_result(folder: Path) -> ViewData:
+    """The shapes and the map that `acnn match` wrote; nothing is computed again."""
+    arrays = read_npz(folder / "map.npz")
+    label = "b" if "a_to_b" in arrays else "reference"
+    a, target = load(folder / "a_colored.ply"), load(folder / f"{label}_colored.ply")
+    found = read_map(folder / "map.npz", a, target)
+    if found.notes:
+        raise InputError(f"{folder}: {found.notes[0]} Match the shapes again.")
+    settings = PatchSettings()
+    one = ViewShape("A", a, surface_of(a), {MATCH: found.vertices}, {}, None, settings)
+    confidence = arrays.get("confidence")
+    if confidence is not None and confidence.shape == found.vertices.shape:
+        one = replace(one, judged_confidence=confidence)
+    other = ViewShape("B" if label == "b" else label, target, surface_of(target), {}, {}, None, settings)
+    return ViewData(folder.resolve().name, (one,), None, other, reference_last=True)
 
 
 def _of_files(
@@ -128,6 +149,7 @@ def _of_run(
     from acnn.runs.report import unseen_shapes
 
     run = open_run(run_folder(folder))
+    run.check_matches()
     dataset = open_dataset(data if data is not None else run.facts["data"])
     kept: list[Matched] = []
     _, failures = evaluate_run(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from acnn.compilation import compiled
 from acnn.shapes.mesh import BarycentricPoints
 from acnn.types import FloatArray, IntArray
+
+BLOCK = 20_000
+"""Least number of points of a thread."""
+
+FAR = 1e300
+"""A squared distance above all others, but below that of an empty box."""
 
 
 class ClosestPoints:
@@ -33,12 +42,17 @@ class ClosestPoints:
     def __init__(self, vertices: FloatArray, faces: IntArray) -> None:
         self._tree = box_tree(np.asarray(vertices, float)[faces])
 
-    def __call__(self, points: ArrayLike) -> BarycentricPoints:
+    def __call__(self, points: ArrayLike, normals: ArrayLike | None = None, reach: float = np.inf) -> BarycentricPoints:
         """Closest point of the mesh to each of the given points.
 
         Parameters
         ----------
         points : (n, 3) array
+        normals : (n, 3) array or None
+            Directions: faces whose normal is less than 90 degrees from it are preferred. So the closest point of a
+            finger is not on the finger that it touches.
+        reach : float
+            Distance within which they are preferred.
 
         Returns
         -------
@@ -53,7 +67,8 @@ class ClosestPoints:
         queries = np.asarray(points, float).reshape(-1, 3)
         if not np.isfinite(queries).all():
             raise ValueError("Points must be finite to have a nearest one.")
-        return BarycentricPoints(*nearest_triangles(self._tree, queries))
+        directions = None if normals is None else np.asarray(normals, float).reshape(-1, 3)
+        return BarycentricPoints(*nearest_triangles(self._tree, queries, directions, reach))
 
 
 class BoxTree(NamedTuple):
@@ -86,7 +101,7 @@ def box_tree(corners: NDArray[np.float64]) -> BoxTree:
     -------
     BoxTree
     """
-    order = np.argsort(_morton_codes(corners.mean(axis=1)), kind="stable")
+    order = np.argsort(morton_codes(corners.mean(axis=1)), kind="stable")
     count = 1 << (len(corners) - 1).bit_length()
     low, high = np.full((2 * count - 1, 3), np.inf), np.full((2 * count - 1, 3), -np.inf)
     leaves = slice(count - 1, count - 1 + len(corners))
@@ -99,7 +114,7 @@ def box_tree(corners: NDArray[np.float64]) -> BoxTree:
     return BoxTree(low, high, order, np.ascontiguousarray(corners))
 
 
-def _morton_codes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
+def morton_codes(points: FloatArray) -> NDArray[np.uint64]:
     """(n,) array, positions of points on Morton's curve: the bits of their coordinates, 21 of each, interleaved."""
     start, length = points.min(axis=0), np.ptp(points, axis=0).max()
     bits = ((points - start) * ((2**21 - 1) / max(length, 1e-300))).astype(np.uint64)
@@ -114,13 +129,20 @@ def _morton_codes(points: NDArray[np.float64]) -> NDArray[np.uint64]:
     return bits[:, 0] | (bits[:, 1] << np.uint64(1)) | (bits[:, 2] << np.uint64(2))
 
 
-def nearest_triangles(tree: BoxTree, points: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+def nearest_triangles(
+    tree: BoxTree,
+    points: NDArray[np.float64],
+    normals: NDArray[np.float64] | None = None,
+    reach: float = np.inf,
+) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
     """Closest triangle to each point, and the barycentric coordinates of its closest point.
 
     Parameters
     ----------
     tree : BoxTree
     points : (n, 3) array
+    normals, reach
+        As for `ClosestPoints`.
 
     Returns
     -------
@@ -129,23 +151,39 @@ def nearest_triangles(tree: BoxTree, points: NDArray[np.float64]) -> tuple[NDArr
     weights : (n, 3) array
     """
     faces, weights = np.zeros(len(points), np.int32), np.zeros((len(points), 3))
-    _search(*tree, np.ascontiguousarray(points), faces, weights)
+    points = np.ascontiguousarray(points)
+    directions = np.empty((0, 3)) if normals is None else np.ascontiguousarray(normals)
+    cores = max(1, min(os.cpu_count() or 1, len(points) // BLOCK))
+    bounds = np.linspace(0, len(points), cores + 1).astype(int)
+    parts = [slice(first, last) for first, last in pairwise(bounds)]
+    with ThreadPoolExecutor(cores) as pool:
+        jobs = [pool.submit(_search, *tree, points[p], directions[p], reach**2, faces[p], weights[p]) for p in parts]
+    for job in jobs:
+        job.result()
     return faces, weights
 
 
 @compiled(nogil=True)
-def _search(low, high, order, corners, points, faces, weights):  # type: ignore[no-untyped-def]
+def _search(low, high, order, corners, points, normals, reach, faces, weights):  # type: ignore[no-untyped-def]
     inner = len(low) // 2  # number of nodes that are not leaves
     stack, gaps = np.empty(64, np.int64), np.empty(64)
     candidate = np.empty(3)
     nearest = 0
     for i in range(len(points)):
         point = points[i]
+        restricted, found = len(normals) > 0, False
+        best = min(reach, FAR) if restricted else FAR
         # Consecutive points are often close to each other: the previous triangle is a good first candidate.
-        best = _in_triangle(point, corners, nearest, candidate)
-        weights[i] = candidate
+        if not restricted or _faces_along(normals[i], corners, nearest):
+            distance = _in_triangle(point, corners, nearest, candidate)
+            if distance <= best:
+                best, found = distance, True
+                weights[i] = candidate
         stack[0], gaps[0], top = 0, 0.0, 1
-        while top:
+        while top or not found:
+            if not top:  # no face of that direction is near: any will do
+                restricted, best = False, FAR
+                stack[0], gaps[0], top = 0, 0.0, 1
             top -= 1
             if gaps[top] > best:
                 continue
@@ -163,11 +201,26 @@ def _search(low, high, order, corners, points, faces, weights):  # type: ignore[
                     top += 1
                 continue
             face = order[node - inner]
+            if restricted and not _faces_along(normals[i], corners, face):
+                continue
             distance = _in_triangle(point, corners, face, candidate)
-            if distance < best or (distance == best and face < nearest):
-                best, nearest = distance, face
+            if distance < best or (distance == best and (face < nearest or not found)):
+                best, nearest, found = distance, face, True
                 weights[i] = candidate
         faces[i] = nearest
+
+
+@compiled(nogil=True)
+def _faces_along(normal, corners, face):  # type: ignore[no-untyped-def]
+    """Whether the normal of a triangle is less than 90 degrees from a direction."""
+    total = 0.0
+    for d in range(3):
+        e, f = (d + 1) % 3, (d + 2) % 3
+        total += normal[d] * (
+            (corners[face, 1, e] - corners[face, 0, e]) * (corners[face, 2, f] - corners[face, 0, f])
+            - (corners[face, 1, f] - corners[face, 0, f]) * (corners[face, 2, e] - corners[face, 0, e])
+        )
+    return total > 0.0
 
 
 @compiled(nogil=True)

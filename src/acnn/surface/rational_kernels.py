@@ -1,8 +1,14 @@
-"""Compiled core of the rational heat kernels: the kernel rows of one cell, and the sparse Cholesky factors they need.
+"""Compiled core of the rational heat kernels: sparse Cholesky factors of one cell, their powers, and clipped rows.
 
 Systems have a few hundred to a few thousand unknowns in a given elimination order, are factorised for many sets of
 values on one sparsity pattern, and are solved for tiles of `TILE` right-hand sides at once. Libraries are slow at this:
 they solve column by column and have a fixed cost per system.
+
+Factors are computed in double precision and applied in single precision, which is twice as fast and whose rounding (an
+L1 error of rows of about 1e-6) is far below the error of the rational functions.
+
+Functions consist of plain loops over arrays that the caller allocates, and do not call each other: this is what numba
+compiles quickly (array expressions inside take ten times as long to compile).
 """
 
 from __future__ import annotations
@@ -20,114 +26,193 @@ from acnn.surface.sparse_rows import smallest_kept
 from acnn.types import FloatArray, IntArray
 
 TILE = 32
-"""Number of right-hand sides solved together: one row of a tile is eight vector registers of four doubles."""
+"""Number of right-hand sides solved together: one row of a tile is four vector registers of eight numbers."""
 
 
 @compiled(nogil=True)
-def symbolic(n: int, low: IntArray, high: IntArray) -> tuple[IntArray, IntArray]:
-    """Sparsity pattern of the Cholesky factor below the diagonal, by columns with ascending rows.
+def inner_faces(
+    local: IntArray,
+    lookup: IntArray,
+    faces: IntArray,
+    vertex_faces_start: IntArray,
+    vertex_faces: IntArray,
+    inside: IntArray,
+    low: IntArray,
+    high: IntArray,
+) -> int:
+    """Faces with all corners in a neighbourhood, and the local vertices at their edges.
 
     Parameters
     ----------
-    n : int
-        Number of unknowns, in elimination order.
-    low, high : (pairs,) array
-        Off-diagonal entries of the matrix, low < high; pairs may repeat.
+    local : (N,) array
+        Vertices of the neighbourhood.
+    lookup : (n,) array
+        Index in `local` of each vertex, -1 outside.
+    faces, vertex_faces_start, vertex_faces : array
+        The triangulation, and the faces around each vertex.
+    inside : (m,) array
+        Output: the faces.
+    low, high : (3 m,) array
+        Output: indices of the lower and the higher vertex of each edge; edge k of a face is opposite its corner k.
 
     Returns
     -------
-    pointer : (n + 1,) array
-        Start of each column.
-    rows : (entries,) array
+    int
+        Number of these faces.
     """
-    starts, rows, _ = transposed(n, high, low)  # entries of each column
-    pointer = np.zeros(n + 1, np.int32)
-    capacity = 24 * n + len(low)
-    pattern = np.empty(capacity, np.int32)
-    seen = np.full(n, -1, np.int32)
-    first_child = np.full(n, -1, np.int32)
-    sibling = np.full(n, -1, np.int32)
-    used = 0
-    for c in range(n):
-        begin = used
-        needed = used + (starts[c + 1] - starts[c])
-        child = first_child[c]
-        while child >= 0:
-            needed += pointer[child + 1] - pointer[child]
-            child = sibling[child]
-        if needed > capacity:
-            capacity = 2 * needed
-            longer = np.empty(capacity, np.int32)
-            longer[:used] = pattern[:used]
-            pattern = longer
-        for k in range(starts[c], starts[c + 1]):
-            r = rows[k]
-            if seen[r] != c:
-                seen[r] = c
-                pattern[used] = r
-                used += 1
-        child = first_child[c]
-        while child >= 0:  # eliminating a column connects its rows: they become entries of its parent
-            for k in range(pointer[child], pointer[child + 1]):
-                r = pattern[k]
-                if r > c and seen[r] != c:
-                    seen[r] = c
-                    pattern[used] = r
-                    used += 1
-            child = sibling[child]
-        pointer[c + 1] = used
-        if used > begin:
-            parent = n
-            for k in range(begin, used):
-                parent = min(parent, pattern[k])
-            sibling[c] = first_child[parent]
-            first_child[parent] = c
-    # Grouped by row and then by column again, the rows of each column ascend.
-    starts, columns, _ = transposed(n, members(pointer), pattern[:used])
-    return transposed(n, members(starts), columns)[:2]
+    count = 0
+    for i in range(len(local)):
+        for k in range(vertex_faces_start[local[i]], vertex_faces_start[local[i] + 1]):
+            f = vertex_faces[k]
+            a, b, c = lookup[faces[f, 0]], lookup[faces[f, 1]], lookup[faces[f, 2]]
+            if a >= i and b >= i and c >= i:  # every face once, at its lowest corner
+                inside[count] = f
+                low[3 * count], high[3 * count] = (b, c) if b < c else (c, b)
+                low[3 * count + 1], high[3 * count + 1] = (c, a) if c < a else (a, c)
+                low[3 * count + 2], high[3 * count + 2] = (a, b) if a < b else (b, a)
+                count += 1
+    return count
 
 
 @compiled(nogil=True)
-def members(starts: IntArray) -> IntArray:
-    """Group of each entry, from the starts of the groups (n + 1,)."""
-    group = np.empty(starts[-1], np.int32)
-    for g in range(len(starts) - 1):
-        for k in range(starts[g], starts[g + 1]):
-            group[k] = g
-    return group
+def count_entries(
+    low: IntArray,
+    high: IntArray,
+    starts: IntArray,
+    grouped: IntArray,
+    parent: IntArray,
+    seen: IntArray,
+    pointer: IntArray,
+    row_pointer: IntArray,
+) -> None:
+    """Number of entries of each column and row of the Cholesky factor below the diagonal.
 
-
-@compiled(nogil=True)
-def transposed(n: int, rows: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """Entries grouped by column: starts (n + 1,), row of each entry, and its index before grouping."""
-    starts = np.zeros(n + 1, np.int32)
-    for c in columns:
-        starts[c + 1] += 1
-    for c in range(n):
-        starts[c + 1] += starts[c]
-    fill = starts[:-1].copy()
-    grouped = np.empty(len(rows), np.int32)
-    origin = np.empty(len(rows), np.int32)
-    for k in range(len(rows)):
-        index = fill[columns[k]]
-        grouped[index] = rows[k]
-        origin[index] = k
-        fill[columns[k]] = index + 1
-    return starts, grouped, origin
-
-
-@compiled(nogil=True)
-def numeric(pointer: IntArray, rows: IntArray, values: FloatArray, diagonal: FloatArray) -> bool:
-    """Overwrite a symmetric positive definite matrix, given on the factor's pattern, by its Cholesky factor.
+    The entries of row i are the vertices met on the way up the elimination tree from those of the matrix's row i.
 
     Parameters
     ----------
-    pointer, rows : array
-        Pattern of the factor, as `symbolic` returns it.
+    low, high : (pairs,) array
+        Off-diagonal entries of the matrix in elimination order, low < high; pairs may repeat.
+    starts : (n + 2,) array
+        Output: start of each row in `grouped`, from starts[0] on; zero before.
+    grouped : (pairs,) array
+        Output: the pairs, by `high`.
+    parent : (n,) array
+        Output: the elimination tree; -1 before, and at roots.
+    seen : (n,) array
+        Workspace, -1 before.
+    pointer, row_pointer : (n + 1,) array
+        Output: start of each column and row; zero before.
+    """
+    n = len(parent)
+    for k in range(len(low)):
+        starts[high[k] + 2] += 1
+    for i in range(n):
+        starts[i + 2] += starts[i + 1]
+    for k in range(len(low)):
+        grouped[starts[high[k] + 1]] = k
+        starts[high[k] + 1] += 1
+    for i in range(n):
+        seen[i] = i
+        for q in range(starts[i], starts[i + 1]):
+            c = low[grouped[q]]
+            while seen[c] != i:
+                if parent[c] < 0:
+                    parent[c] = i
+                seen[c] = i
+                pointer[c + 1] += 1
+                row_pointer[i + 1] += 1
+                c = parent[c]
+    for i in range(n):
+        pointer[i + 1] += pointer[i]
+        row_pointer[i + 1] += row_pointer[i]
+
+
+@compiled(nogil=True)
+def list_entries(
+    low: IntArray,
+    starts: IntArray,
+    grouped: IntArray,
+    parent: IntArray,
+    seen: IntArray,
+    fill: IntArray,
+    rows: IntArray,
+    columns: IntArray,
+    origin: IntArray,
+    entry: IntArray,
+) -> None:
+    """Sparsity pattern of the Cholesky factor below the diagonal, by columns with ascending rows and by rows.
+
+    Parameters
+    ----------
+    low, starts, grouped, parent
+        As `count_entries` leaves them.
+    seen : (n,) array
+        Workspace, -1 before.
+    fill : (n,) array
+        Start of each column; overwritten.
+    rows : (entries,) array
+        Output: row of each entry, by columns.
+    columns, origin : (entries,) array
+        Output: column of each entry, by rows, and its index in `rows`.
+    entry : (pairs,) array
+        Output: index in `rows` of each entry of the matrix.
+    """
+    used = 0
+    for i in range(len(parent)):
+        seen[i] = i
+        for q in range(starts[i], starts[i + 1]):
+            first = low[grouped[q]]
+            c = first
+            while seen[c] != i:
+                seen[c] = i
+                rows[fill[c]] = i
+                columns[used] = c
+                origin[used] = fill[c]
+                used += 1
+                fill[c] += 1
+                c = parent[c]
+            entry[grouped[q]] = fill[first] - 1
+
+
+@compiled(nogil=True)
+def factorise(
+    entries: FloatArray,
+    tau: float,
+    inside: IntArray,
+    low: IntArray,
+    high: IntArray,
+    entry: IntArray,
+    pointer: IntArray,
+    rows: IntArray,
+    values: FloatArray,
+    diagonal: FloatArray,
+    work: FloatArray,
+    head: IntArray,
+    following: IntArray,
+    position: IntArray,
+) -> bool:
+    """Cholesky factor of S + tau W, with W assembled from the faces of a neighbourhood.
+
+    Parameters
+    ----------
+    entries : (m, 3) array
+        Off-diagonal face entries of W, of all faces of the shape.
+    tau : float
+    inside, low, high : array
+        As `inner_faces` returns them.
+    entry, pointer, rows : array
+        Pattern of the factor, as `count_entries` and `list_entries` return it.
     values : (entries,) array
-        Overwritten by the factor below the diagonal.
+        Zero before; output: the factor below the diagonal.
     diagonal : (n,) array
-        Overwritten by the INVERSE of the factor's diagonal.
+        The diagonal of S; output: the INVERSE of the factor's diagonal.
+    work : (n,) array
+        Workspace, zero before and after.
+    head, following : (n,) array
+        Workspaces, -1 before.
+    position : (n,) array
+        Start of each column; overwritten.
 
     Returns
     -------
@@ -135,10 +220,13 @@ def numeric(pointer: IntArray, rows: IntArray, values: FloatArray, diagonal: Flo
         False where the matrix is not positive definite.
     """
     n = len(diagonal)
-    work = np.zeros(n)
-    head = np.full(n, -1, np.int32)  # for each row, the columns whose next unused entry lies in it, as a linked list
-    following = np.full(n, -1, np.int32)
-    position = pointer[:-1].copy()
+    for f in range(len(inside)):
+        for k in range(3):
+            w = tau * entries[inside[f], k]
+            values[entry[3 * f + k]] += w
+            diagonal[low[3 * f + k]] -= w
+            diagonal[high[3 * f + k]] -= w
+    # head: for each row, the columns whose next unused entry lies in it, as a linked list.
     for c in range(n):
         begin, end = pointer[c], pointer[c + 1]
         for k in range(begin, end):
@@ -173,8 +261,8 @@ def numeric(pointer: IntArray, rows: IntArray, values: FloatArray, diagonal: Flo
     return True
 
 
-@compiled(nogil=True, boundscheck=False)
-def solve_tile(
+@compiled(nogil=True)
+def solve_repeatedly(
     pointer: IntArray,
     rows: IntArray,
     values: FloatArray,
@@ -182,297 +270,304 @@ def solve_tile(
     columns: IntArray,
     row_values: FloatArray,
     inverse: FloatArray,
-    weight: FloatArray,
-    given: FloatArray,
+    area: FloatArray,
+    nodes: FloatArray,
     work: FloatArray,
-    result: FloatArray,
+    solutions: FloatArray,
 ) -> None:
-    """Solve L L^T x = b for a tile of right-hand sides and multiply row i of the solution by weight[i].
+    """Terms x_(d + 1) = 4 ((L L^T)^-1 S - nodes[d]) x_d of a tile of right-hand sides, d = 0, 1, ...
 
     Parameters
     ----------
     pointer, rows, values : array
-        The factor by columns.
+        The factor L by columns.
     row_pointer, columns, row_values : array
         The factor by rows.
     inverse : (n,) array
         Inverse of the factor's diagonal.
-    weight : (n,) array
-    given : (n, TILE) array
-        Right-hand sides b; contiguous, as are all tiles.
+    area : (n,) array
+        The diagonal of S.
+    nodes : (degree,) array
     work : (n, TILE) array
         Workspace.
-    result : (n, TILE) array
-        Overwritten by the weighted solution.
+    solutions : ((degree + 1) n, TILE) array
+        Rows d n to (d + 1) n - 1 are x_d; x_0 is given, the others are output.
     """
     n = len(inverse)
-    for c in range(n):
-        _eliminate(work, given, c, row_pointer[c], row_pointer[c + 1], columns, row_values, inverse[c])
-    for c in range(n - 1, -1, -1):
-        _eliminate(work, work, c, pointer[c], pointer[c + 1], rows, values, inverse[c])
-        w = weight[c]
+    for d in range(len(nodes)):
+        for c in range(n):
+            _eliminate(
+                work, c, row_pointer[c], row_pointer[c + 1], columns, row_values,
+                solutions, d * n + c, area[c], inverse[c],
+            )  # fmt: skip
+        for c in range(n - 1, -1, -1):
+            _eliminate(work, c, pointer[c], pointer[c + 1], rows, values, work, c, np.float32(1.0), inverse[c])
+            _advance(solutions, d * n + c, (d + 1) * n + c, work, c, nodes[d])
+
+
+@compiled(nogil=True)
+def combine(
+    solutions: FloatArray,
+    area: FloatArray,
+    coefficients: FloatArray,
+    kernels: FloatArray,
+    largest: FloatArray,
+    partial: FloatArray,
+    sums: FloatArray,
+) -> None:
+    """Kernels of every scale from the solutions of a tile, sum_d coefficients[s, d] S x_d.
+
+    Parameters
+    ----------
+    solutions : (terms * n, TILE) array
+        x_d, as `solve_repeatedly` leaves them.
+    area : (n,) array
+        The diagonal of S.
+    coefficients : (scales, terms) array
+    kernels : (scales * n, TILE) array
+        Output.
+    largest : (scales * n,) array
+        Output: largest magnitude of each row.
+    partial : (1, TILE) array
+        Workspace.
+    sums : (scales, TILE) array
+        Output: sum of the magnitudes of each column, in double precision.
+    """
+    n, terms = len(area), coefficients.shape[1]
+    for s in range(len(coefficients)):
         for b in range(TILE):
-            result[c, b] = w * work[c, b]
+            sums[s, b] = 0.0
+        for begin in range(0, n, 64):  # short sums in single precision, long ones in double
+            for b in range(TILE):
+                partial[0, b] = 0.0
+            for i in range(begin, min(begin + 64, n)):
+                largest[s * n + i] = _combine_row(
+                    kernels, s * n + i, solutions, i, n, coefficients, s * terms, terms, area[i], partial
+                )
+            for b in range(TILE):
+                sums[s, b] += partial[0, b]
+
+
+@compiled(nogil=True)
+def clip_tile(
+    kernels: FloatArray,
+    largest: FloatArray,
+    sums: FloatArray,
+    width: int,
+    order: IntArray,
+    vertices: IntArray,
+    keep: float,
+    candidates: IntArray,
+    sizes: FloatArray,
+    histogram: FloatArray,
+    inner: FloatArray,
+    counts: IntArray,
+    used: int,
+    entry_vertices: IntArray,
+    entry_values: FloatArray,
+) -> int:
+    """The fewest largest entries of each column of a tile that hold a fraction `keep` of its sum of magnitudes.
+
+    Parameters
+    ----------
+    kernels, largest, sums : array
+        As `combine` returns them.
+    width : int
+        Number of columns.
+    order, vertices : (n,) array
+        Rows in the order of their vertices, and these vertices.
+    keep : float
+        1 keeps all entries.
+    candidates, sizes : (TILE * n,) array
+        Workspaces: entries that may be among those kept, and their values.
+    histogram, inner
+        Workspaces of `smallest_kept`.
+    counts : (scales, TILE) array
+        Output: entries of each column.
+    used : int
+        Number of entries already in the lists below.
+    entry_vertices, entry_values : array
+        Output: the entries by scale and column, with ascending vertices. Complete columns are divided by their sums,
+        which differ from 1 by rounding only.
+
+    Returns
+    -------
+    int
+        Number of entries with these.
+    """
+    n, full = len(order), keep >= 1.0
+    for s in range(len(sums)):
+        # The first bound is valid for kernels of up to a few hundred vertices. Otherwise, all entries below the second
+        # bound together hold less than a tenth of what may be dropped, so that none of them is needed.
+        bound = -1.0 if full else 2e-4
+        while True:
+            lowest = np.inf
+            for b in range(width):
+                counts[s, b] = 0
+                inner[b] = 0.0
+                if bound * sums[s, b] < lowest:
+                    lowest = bound * sums[s, b]
+            for i in range(n):
+                row = s * n + order[i]
+                if largest[row] > lowest:
+                    for b in range(width):
+                        value = kernels[row, b]
+                        if abs(value) > bound * sums[s, b]:
+                            candidates[b * n + counts[s, b]] = i
+                            sizes[b * n + counts[s, b]] = value
+                            counts[s, b] += 1
+                            inner[b] += abs(value)
+            complete = True
+            for b in range(width):
+                complete = complete and inner[b] >= keep * sums[s, b]
+            if complete or bound < 2e-4:
+                break
+            bound = min(1e-4, 0.1 * (1.0 - keep) / n)
+        for b in range(width):
+            begin, smallest, scale, end = used, 0.0, 1.0, b * n + counts[s, b]
+            if full:
+                total = 0.0
+                for k in range(b * n, end):
+                    total += sizes[k]
+                scale = 1.0 / total
+            else:
+                smallest = smallest_kept(sizes, b * n, counts[s, b], keep * sums[s, b], histogram, inner)
+            for k in range(b * n, end):
+                if abs(sizes[k]) >= smallest:
+                    entry_vertices[used] = vertices[candidates[k]]
+                    entry_values[used] = sizes[k] * scale
+                    used += 1
+            counts[s, b] = used - begin
+    return used
 
 
 @intrinsic
 def _eliminate(
-    typing: Any, x: Any, given: Any, target: Any, begin: Any, end: Any, index: Any, factor: Any, scale: Any
-) -> Any:
-    """x[target] = scale (given[target] - sum of factor[k] x[index[k]] over begin <= k < end), for rows of a tile.
+    typing: Any, x: Any, row: Any, begin: Any, end: Any, index: Any, factor: Any, given: Any, given_row: Any,
+    weight: Any, scale: Any,
+) -> Any:  # fmt: skip
+    """x[row] = scale (weight given[given_row] - sum of factor[k] x[index[k]] over begin <= k < end), for rows of tiles.
+
+    All arrays are contiguous: x and given (n, TILE) float32, factor float32, index int32.
 
     Written in LLVM's representation so that the row stays in vector registers: numba keeps it in memory when the loop
-    is written in Python, at a fifth of the speed. All arrays contiguous; x and given (n, TILE), factor and scale
-    float64, index int32.
+    is written in Python, at a fifth of the speed. Even and odd terms are summed apart, or each addition would wait for
+    the one before it.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 5, 6)]
-        x_data, given_data, index_data, factor_data = (array.data for array in arrays)
-        wide, vector = ir.IntType(64), ir.VectorType(ir.DoubleType(), TILE)
-        undefined = ir.Constant(vector, ir.Undefined)
-        first_lane = ir.Constant(ir.VectorType(ir.IntType(32), TILE), [0] * TILE)
+        x, index, factor, given = (_data(context, builder, signature, arguments, i) for i in (0, 4, 5, 6))
+        target, begin, end, given_row = (_index(context, builder, signature, arguments, i) for i in (1, 2, 3, 7))
+        sums = [cgutils.alloca_once(builder, _ROW) for _ in range(2)]
+        start = builder.load(_row(builder, given, given_row), align=4)
+        builder.store(builder.fmul(start, _spread(builder, arguments[8])), sums[0])
+        builder.store(ir.Constant(_ROW, [0.0] * TILE), sums[1])
 
-        def row(data: Any, i: Any) -> Any:
-            start = builder.gep(data, [builder.mul(i, ir.Constant(wide, TILE))])
-            return builder.bitcast(start, vector.as_pointer())
-
-        def spread(scalar: Any) -> Any:
-            lane = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
-            return builder.shuffle_vector(lane, undefined, first_lane)
-
-        target, begin, end = (context.cast(builder, arguments[i], signature.args[i], types.int64) for i in (2, 3, 4))
-        total = cgutils.alloca_once(builder, vector)
-        builder.store(builder.load(row(given_data, target), align=8), total)
-        with cgutils.for_range_slice(builder, begin, end, ir.Constant(wide, 1), wide, True) as (k, _):
-            other = builder.sext(builder.load(builder.gep(index_data, [k])), wide)
-            scalar = builder.load(builder.gep(factor_data, [k]))
-            product = builder.fmul(spread(scalar), builder.load(row(x_data, other), align=8), flags=["contract"])
+        def subtract(k: Any, total: Any) -> None:
+            other = builder.sext(builder.load(builder.gep(index, [k])), _INT64)
+            value = builder.load(_row(builder, x, other), align=4)
+            product = builder.fmul(_spread(builder, builder.load(builder.gep(factor, [k]))), value, flags=["contract"])
             builder.store(builder.fsub(builder.load(total), product, flags=["contract"]), total)
-        builder.store(builder.fmul(builder.load(total), spread(arguments[7])), row(x_data, target), align=8)
+
+        one, two = ir.Constant(_INT64, 1), ir.Constant(_INT64, 2)
+        even = builder.add(begin, builder.and_(builder.sub(end, begin), ir.Constant(_INT64, -2)))
+        with cgutils.for_range_slice(builder, begin, even, two, _INT64, True) as (k, _):
+            subtract(k, sums[0])
+            subtract(builder.add(k, one), sums[1])
+        with cgutils.for_range_slice(builder, even, end, one, _INT64, True) as (k, _):
+            subtract(k, sums[0])
+        total = builder.fadd(builder.load(sums[0]), builder.load(sums[1]))
+        builder.store(builder.fmul(total, _spread(builder, arguments[9])), _row(builder, x, target), align=4)
         return context.get_dummy_value()
 
-    return types.void(x, given, target, begin, end, index, factor, types.float64), generate
+    single = types.float32
+    return types.void(x, row, begin, end, index, factor, given, given_row, single, single), generate
 
 
-@compiled(nogil=True)
-def cell_rows(
-    targets: IntArray,
-    local: IntArray,
-    ascending: IntArray,
-    faces: IntArray,
-    vertex_faces_start: IntArray,
-    vertex_faces: IntArray,
-    entries: FloatArray,
-    mass: FloatArray,
-    tau: float,
-    coefficients: FloatArray,
-    keep: float,
-) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
-    """Rows of p_t(z), z = S (S + tau W)^-1, for every angle and scale, of given vertices of one cell.
+@intrinsic
+def _advance(typing: Any, x: Any, row: Any, next_row: Any, solved: Any, solved_row: Any, node: Any) -> Any:
+    """x[next_row] = 4 (solved[solved_row] - node x[row]), for rows of contiguous float32 tiles."""
 
-    W is assembled from the faces inside the neighbourhood alone, so that no heat crosses its boundary and rows still
-    sum to 1.
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        x, solved = (_data(context, builder, signature, arguments, i) for i in (0, 3))
+        row, next_row, solved_row = (_index(context, builder, signature, arguments, i) for i in (1, 2, 4))
+        value = builder.load(_row(builder, solved, solved_row), align=4)
+        product = builder.fmul(_spread(builder, arguments[5]), builder.load(_row(builder, x, row), align=4))
+        value = builder.fmul(builder.fsub(value, product), ir.Constant(_ROW, [4.0] * TILE))
+        builder.store(value, _row(builder, x, next_row), align=4)
+        return context.get_dummy_value()
 
-    Parameters
-    ----------
-    targets : (r,) array
-        Vertices whose rows are computed, all in `local`.
-    local : (N,) array
-        The cell's neighbourhood, in elimination order.
-    ascending : (N,) array
-        The order that sorts `local`.
-    faces, vertex_faces_start, vertex_faces : array
-        The triangulation, and the faces around each vertex.
-    entries : (angles, m, 3) array
-        Off-diagonal face entries of W for each angle.
-    mass : (n,) array
-        Vertex areas, the diagonal of S.
-    tau : float
-        The pole is at -1 / tau.
-    coefficients : (scales, degree + 1) array
-        Of p_t in powers of z.
-    keep : float
-        Least fraction of sum |row| that the stored entries hold; 1 stores all entries of the neighbourhood.
+    return types.void(x, row, next_row, solved, solved_row, types.float32), generate
 
-    Returns
-    -------
-    begins, counts : (angles, scales, r) array
-        Start of each row in the lists below, and its number of entries; the first count is -1 where a factorisation
-        failed.
-    sums : (angles, scales, r) array
-        Sum |row| before clipping.
-    vertices, values : (entries,) array
+
+@intrinsic
+def _combine_row(
+    typing: Any, kernels: Any, row: Any, solutions: Any, first: Any, stride: Any, coefficients: Any, begin: Any,
+    terms: Any, area: Any, partial: Any,
+) -> Any:  # fmt: skip
+    """kernels[row] = area times the sum over d < terms of coefficients.flat[begin + d] solutions[first + d stride].
+
+    Magnitudes are added to partial[0], and the largest one is returned. All arrays are contiguous float32, the tiles
+    with TILE columns.
     """
-    size, angles, scales, wanted = len(local), entries.shape[0], coefficients.shape[0], len(targets)
-    degree = coefficients.shape[1] - 1
-    lookup = np.full(len(mass), -1, np.int32)
-    for i in range(size):
-        lookup[local[i]] = i
-    inside, low, high = _inner_faces(local, lookup, faces, vertex_faces_start, vertex_faces)
-    pointer, rows = symbolic(size, low, high)
-    row_pointer, row_columns, origin = transposed(size, members(pointer), rows)
-    entry = np.empty(len(low), np.int32)
-    for k in range(len(low)):
-        begin, end = pointer[low[k]], pointer[low[k] + 1]
-        entry[k] = begin + np.searchsorted(rows[begin:end], high[k])
-    vertices = local[ascending]
 
-    begins, counts = np.zeros((angles, scales, wanted), np.int64), np.zeros((angles, scales, wanted), np.int32)
-    sums = np.zeros((angles, scales, wanted))
-    values, row_values, diagonal, area = np.empty(len(rows)), np.empty(len(rows)), np.empty(size), mass[local]
-    powers, work = np.empty((degree + 1, size, TILE)), np.empty((size, TILE))
-    total = np.empty((scales, size, TILE))
-    histogram, totals, many = np.zeros(2048), np.empty(TILE), np.empty(TILE, np.int64)
-    at, sizes = np.empty((TILE, size + 1), np.int32), np.empty((TILE, size + 1))
-    used = 0
-    capacity = angles * scales * wanted * (size if keep >= 1.0 else 64) + size
-    entry_vertices, entry_values = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-    for a in range(angles):
-        values[:] = 0.0
-        diagonal[:] = area
-        for k in range(len(low)):
-            w = tau * entries[a, inside[k // 3], k % 3]
-            values[entry[k]] += w
-            diagonal[low[k]] -= w
-            diagonal[high[k]] -= w
-        if not numeric(pointer, rows, values, diagonal):
-            counts[0, 0, 0] = -1
-            return begins, counts, sums, entry_vertices[:0], entry_values[:0]
-        for k in range(len(rows)):
-            row_values[k] = values[origin[k]]
-        for first in range(0, wanted, TILE):
-            width = min(TILE, wanted - first)
-            powers[0] = 0.0
-            for b in range(width):
-                powers[0, lookup[targets[first + b]], b] = 1.0
-            for d in range(1, degree + 1):
-                solve_tile(
-                    pointer,
-                    rows,
-                    values,
-                    row_pointer,
-                    row_columns,
-                    row_values,
-                    diagonal,
-                    area,
-                    powers[d - 1],
-                    work,
-                    powers[d],
-                )
-            _combine(powers, coefficients, total)
-            for s in range(scales):
-                _candidates(total[s], ascending, keep, totals, many, at, sizes)
-                for b in range(width):
-                    if used + size > capacity:
-                        capacity = 2 * capacity + size
-                        entry_vertices = _longer(entry_vertices, capacity)
-                        entry_values = _longer(entry_values, capacity)
-                    begins[a, s, first + b] = used
-                    row = sizes[b, : many[b]]
-                    smallest = smallest_kept(row, keep * totals[b], histogram) if keep < 1.0 else 0.0
-                    for k in range(len(row)):
-                        if abs(row[k]) >= smallest:
-                            entry_vertices[used] = vertices[at[b, k]]
-                            entry_values[used] = row[k]
-                            used += 1
-                    counts[a, s, first + b] = used - begins[a, s, first + b]
-                    sums[a, s, first + b] = totals[b]
-    return begins, counts, sums, entry_vertices[:used].copy(), entry_values[:used].copy()
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kernels, solutions, coefficients, partial = (
+            _data(context, builder, signature, arguments, i) for i in (0, 2, 5, 9)
+        )
+        row, first, stride, begin, terms = (_index(context, builder, signature, arguments, i) for i in (1, 3, 4, 6, 7))
+        total = cgutils.alloca_once(builder, _ROW)
+        builder.store(ir.Constant(_ROW, [0.0] * TILE), total)
+        with cgutils.for_range_slice(builder, ir.Constant(_INT64, 0), terms, ir.Constant(_INT64, 1), _INT64, True) as (
+            d,
+            _,
+        ):
+            coefficient = builder.load(builder.gep(coefficients, [builder.add(begin, d)]))
+            value = builder.load(_row(builder, solutions, builder.add(first, builder.mul(d, stride))), align=4)
+            product = builder.fmul(_spread(builder, coefficient), value, flags=["contract"])
+            builder.store(builder.fadd(builder.load(total), product, flags=["contract"]), total)
+        value = builder.fmul(builder.load(total), _spread(builder, arguments[8]))
+        builder.store(value, _row(builder, kernels, row), align=4)
+        magnitude = builder.call(_function(builder, "llvm.fabs", _ROW), [value])
+        sums = _row(builder, partial, ir.Constant(_INT64, 0))
+        builder.store(builder.fadd(builder.load(sums, align=4), magnitude), sums, align=4)
+        return builder.call(
+            _function(builder, "llvm.vector.reduce.fmax", ir.FloatType()), [magnitude], fastmath=["nnan"]
+        )
+
+    signature = types.float32(
+        kernels, row, solutions, first, stride, coefficients, begin, terms, types.float32, partial
+    )
+    return signature, generate
 
 
-@compiled(nogil=True, fastmath={"contract"})
-def _combine(powers: FloatArray, coefficients: FloatArray, total: FloatArray) -> None:
-    """total[s] = sum over d of coefficients[s, d] powers[d], in blocks that stay in the first-level cache."""
-    scales, terms = coefficients.shape
-    flat, out = powers.reshape(terms, -1), total.reshape(scales, -1)
-    length = flat.shape[1]
-    for begin in range(0, length, 256):
-        end = min(begin + 256, length)
-        for s in range(scales):
-            piece = out[s, begin:end]
-            piece[:] = 0.0
-            for d in range(terms):
-                c = coefficients[s, d]
-                term = flat[d, begin:end]
-                for k in range(end - begin):
-                    piece[k] += c * term[k]
+_INT64 = ir.IntType(64)
+_ROW = ir.VectorType(ir.FloatType(), TILE)
 
 
-@compiled(nogil=True)
-def _longer(array: FloatArray, length: int) -> FloatArray:
-    """A copy of an array with room for `length` entries."""
-    grown = np.empty(length, array.dtype)
-    grown[: len(array)] = array
-    return grown
+def _data(context: Any, builder: Any, signature: Any, arguments: Any, i: int) -> Any:
+    """Pointer to the first entry of an array argument."""
+    return context.make_array(signature.args[i])(context, builder, arguments[i]).data
 
 
-@compiled(nogil=True)
-def _inner_faces(
-    local: IntArray, lookup: IntArray, faces: IntArray, vertex_faces_start: IntArray, vertex_faces: IntArray
-) -> tuple[IntArray, IntArray, IntArray]:
-    """Faces with all corners in `local`, and the pairs of local vertices at their three edges (edge k opposite k)."""
-    capacity = 0
-    for v in local:
-        capacity += vertex_faces_start[v + 1] - vertex_faces_start[v]
-    inside = np.empty(capacity, np.int32)
-    count = 0
-    for v in local:
-        for k in range(vertex_faces_start[v], vertex_faces_start[v + 1]):
-            f = vertex_faces[k]
-            a, b, c = faces[f]
-            if v == min(a, b, c) and lookup[a] >= 0 and lookup[b] >= 0 and lookup[c] >= 0:
-                inside[count] = f
-                count += 1
-    low, high = np.empty(3 * count, np.int32), np.empty(3 * count, np.int32)
-    for k in range(count):
-        for corner in range(3):
-            i = lookup[faces[inside[k], (corner + 1) % 3]]
-            j = lookup[faces[inside[k], (corner + 2) % 3]]
-            low[3 * k + corner], high[3 * k + corner] = min(i, j), max(i, j)
-    return inside[:count], low, high
+def _index(context: Any, builder: Any, signature: Any, arguments: Any, i: int) -> Any:
+    """An integer argument as int64."""
+    return context.cast(builder, arguments[i], signature.args[i], types.int64)
 
 
-@compiled(nogil=True, boundscheck=False)
-def _candidates(
-    tile: FloatArray, order: IntArray, keep: float, totals: FloatArray, many: IntArray, at: IntArray, size: FloatArray
-) -> None:
-    """Entries of each column of a tile that may be among those stored, in order, and sum |column|."""
-    n = len(order)
-    totals[:] = 0.0
-    for i in range(n):
-        for b in range(TILE):
-            totals[b] += abs(tile[i, b])
-    if keep >= 1.0:
-        _larger(tile, order, np.full(TILE, -1.0), many, at, size)
-        return
-    # The first bound is valid for kernels of up to a few hundred vertices. Otherwise, all entries below the second
-    # bound together hold less than a tenth of what may be dropped, so that none of them is needed.
-    held = _larger(tile, order, 2e-4 * totals, many, at, size)
-    if (held < keep * totals).any():
-        _larger(tile, order, totals * (0.1 * (1.0 - keep) / n), many, at, size)
+def _function(builder: Any, name: str, result: Any) -> Any:
+    """A function of LLVM of one row."""
+    return builder.module.declare_intrinsic(f"{name}.v{TILE}f32", fnty=ir.FunctionType(result, [_ROW]))
 
 
-@compiled(nogil=True, boundscheck=False)
-def _larger(
-    tile: FloatArray, order: IntArray, least: FloatArray, many: IntArray, at: IntArray, size: FloatArray
-) -> FloatArray:
-    """Collect the entries of each column with magnitudes above a bound; returns the sum of these magnitudes."""
-    many[:] = 0
-    held = np.zeros(TILE)
-    lowest = least.min()
-    for i in range(len(order)):
-        row = tile[order[i]]
-        largest = 0.0
-        for b in range(TILE):
-            largest = max(largest, abs(row[b]))
-        if largest <= lowest:
-            continue
-        for b in range(TILE):
-            value = row[b]
-            if abs(value) > least[b]:
-                at[b, many[b]] = i
-                size[b, many[b]] = value
-                many[b] += 1
-                held[b] += abs(value)
-    return held
+def _row(builder: Any, data: Any, i: Any) -> Any:
+    """Pointer to row i of a tile, as a vector."""
+    return builder.bitcast(builder.gep(data, [builder.mul(i, ir.Constant(_INT64, TILE))]), _ROW.as_pointer())
+
+
+def _spread(builder: Any, scalar: Any) -> Any:
+    """A vector with all entries equal to a number."""
+    undefined = ir.Constant(_ROW, ir.Undefined)
+    first_lane = ir.Constant(ir.VectorType(ir.IntType(32), TILE), [0] * TILE)
+    lane = builder.insert_element(undefined, scalar, ir.Constant(ir.IntType(32), 0))
+    return builder.shuffle_vector(lane, undefined, first_lane)

@@ -13,6 +13,7 @@ from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.shapes.topology import mesh_edges
+from acnn.types import FloatArray, IntArray
 
 _RING = 64
 """Largest number of faces around a vertex during edge collapse, unless the input has more."""
@@ -140,12 +141,13 @@ def _local_size(mesh: Mesh) -> NDArray[np.float64]:
 
 
 def decimate(
-    vertices: NDArray[np.float64],
-    faces: NDArray[np.int32],
+    vertices: FloatArray,
+    faces: IntArray,
     count: int,
     *,
     size: NDArray[np.float64] | None = None,
     noise: NDArray[np.float64] | None = None,
+    required: bool = True,
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Reduce a manifold mesh to `count` of its vertices, with well-shaped triangles.
 
@@ -165,6 +167,8 @@ def decimate(
         Relative target edge length at each vertex, 1 where None.
     noise : (n,) array or None
         Positive factors on the cost, for another triangulation of the same shape.
+    required : bool
+        False accepts more vertices than `count` where no more edges can be collapsed.
 
     Returns
     -------
@@ -192,13 +196,66 @@ def decimate(
     most = max(_RING, int(np.bincount(triangles.ravel(), minlength=1).max()))
     half_edges = mesh_edges(triangles).boundary()
     alive, coarse, left = _collapse(points, triangles, half_edges, sizes * edge, factors, edge, count, most)
-    if left > count:
+    if left > count and required:
         raise InputError(f"Edge collapse stopped at {left} vertices instead of {count}: ask for more vertices.")
-    coarse = _flip(points, coarse)
     kept = np.flatnonzero(alive)
     number = np.full(len(points), -1, np.int32)
     number[kept] = np.arange(len(kept), dtype=np.int32)
-    return kept, number[coarse]
+    return kept, _flip(points[kept], number[coarse])
+
+
+def split_long_edges(
+    vertices: FloatArray, faces: IntArray, longest: float, limit: int
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]:
+    """Split the edges of a mesh at their midpoints until none is longer than `longest`; the surface stays the same.
+
+    Parameters
+    ----------
+    vertices : (n, 3) array
+    faces : (m, 3) array
+    longest : float
+        Length above which an edge is split.
+    limit : int
+        Number of vertices above which nothing more is split.
+
+    Returns
+    -------
+    vertices : (k, 3) array
+        The old vertices first.
+    faces : (j, 3) int32 array
+    """
+    points, triangles = np.asarray(vertices, np.float64), np.asarray(faces, np.int64)
+    while len(points) < limit:
+        start, end = triangles.ravel(), triangles[:, [1, 2, 0]].ravel()
+        key = np.minimum(start, end) * len(points) + np.maximum(start, end)
+        edges, edge_of = np.unique(key, return_inverse=True)
+        low, high = edges // len(points), edges % len(points)
+        split = np.linalg.norm(points[low] - points[high], axis=1) > longest
+        if not split.any():
+            break
+        number = np.where(split, len(points) + np.cumsum(split) - 1, -1)
+        middle = number[edge_of].reshape(-1, 3)  # of edges (0, 1), (1, 2), (2, 0); -1 where not split
+        points = np.concatenate([points, 0.5 * (points[low[split]] + points[high[split]])])
+        triangles = _split_faces(triangles, middle)
+    return points, triangles.astype(np.int32)
+
+
+def _split_faces(faces: NDArray[np.int64], middle: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Split each face at those midpoints of its edges that are not -1: into one to four."""
+    count = (middle >= 0).sum(axis=1)
+    # turned so that the first edge is the only one that is split, or the last the only one that is not
+    turn = np.where(count == 1, np.argmax(middle >= 0, axis=1), 0)
+    turn = np.where(count == 2, (np.argmin(middle >= 0, axis=1) + 1) % 3, turn)
+    columns = (np.arange(3) + turn[:, None]) % 3
+    corners, middle = np.take_along_axis(faces, columns, axis=1), np.take_along_axis(middle, columns, axis=1)
+    six = np.concatenate([corners, middle], axis=1)
+    parts = {
+        0: [(0, 1, 2)],
+        1: [(0, 3, 2), (3, 1, 2)],
+        2: [(3, 1, 4), (0, 3, 4), (0, 4, 2)],
+        3: [(0, 3, 5), (3, 1, 4), (5, 4, 2), (3, 4, 5)],
+    }
+    return np.concatenate([six[count == k][:, columns].reshape(-1, 3) for k, columns in parts.items()])
 
 
 @compiled()
@@ -231,11 +288,12 @@ def _quality(p, a, b, c):  # type: ignore[no-untyped-def]
 
 
 @compiled()
-def _ring(faces, around, counts, u, out):  # type: ignore[no-untyped-def]
+def _ring(faces, first, following, u, out):  # type: ignore[no-untyped-def]
     """Neighbours of u into `out`; returns how many."""
     n = 0
-    for k in range(counts[u]):
-        f = around[u, k]
+    corner = first[u]
+    while corner >= 0:
+        f = corner // 3
         for c in range(3):
             w = faces[f, c]
             if w == u:
@@ -248,13 +306,26 @@ def _ring(faces, around, counts, u, out):  # type: ignore[no-untyped-def]
             if not known and n < len(out):
                 out[n] = w
                 n += 1
+        corner = following[corner]
     return n
 
 
 @compiled()
-def _allowed(p, faces, around, counts, border, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
-    nu = _ring(faces, around, counts, u, ring_u)
-    nv = _ring(faces, around, counts, v, ring_v)
+def _unlink(first, following, w, corner):  # type: ignore[no-untyped-def]
+    """Take a corner out of the list of corners at vertex w."""
+    if first[w] == corner:
+        first[w] = following[corner]
+        return
+    at = first[w]
+    while following[at] != corner:
+        at = following[at]
+    following[at] = following[corner]
+
+
+@compiled()
+def _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
+    nu = _ring(faces, first, following, u, ring_u)
+    nv = _ring(faces, first, following, v, ring_v)
     common = 0
     for i in range(nu):
         for j in range(nv):
@@ -271,8 +342,10 @@ def _allowed(p, faces, around, counts, border, size, u, v, ring_u, ring_v, stric
         return False
     floor = 0.35 if strict else 0.05
     limit = 2.0 if strict else 4.0
-    for k in range(counts[u]):
-        f = around[u, k]
+    corner = first[u]
+    while corner >= 0:
+        f = corner // 3
+        corner = following[corner]
         a, b, c = faces[f, 0], faces[f, 1], faces[f, 2]
         if v in (a, b, c):
             continue
@@ -300,13 +373,15 @@ def _allowed(p, faces, around, counts, border, size, u, v, ring_u, ring_v, stric
     return True
 
 
-@compiled()
+@compiled(nogil=True)
 def _collapse(p, given, half_edges, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
     n, m = len(p), len(given)
     faces = given.copy()
     live_face = np.ones(m, np.bool_)
     alive = np.ones(n, np.bool_)
-    around = np.full((n, most), -1, np.int32)
+    # the corners 3 f + i at each vertex, as linked lists
+    first = np.full(n, -1, np.int64)
+    following = np.full(3 * m, -1, np.int64)
     counts = np.zeros(n, np.int32)
     quadric = np.zeros((n, 10))
     border = np.zeros(n, np.bool_)
@@ -335,7 +410,8 @@ def _collapse(p, given, half_edges, size, noise, tolerance, count, most):  # typ
         row = np.array([plane[0], plane[1], plane[2], d])
         for c in range(3):
             v = faces[f, c]
-            around[v, counts[v]] = f
+            following[3 * f + c] = first[v]
+            first[v] = 3 * f + c
             counts[v] += 1
             at = 0
             for i in range(4):
@@ -354,6 +430,8 @@ def _collapse(p, given, half_edges, size, noise, tolerance, count, most):  # typ
                 continue
             for c in range(3):
                 u, v = faces[f, c], faces[f, (c + 1) % 3]
+                if u > v and not (border[u] and border[v]):
+                    continue  # an inner edge has another face, in which it runs from v to u
                 cost = _cost(p, quadric, size, noise, tolerance, u, v)
                 heapq.heappush(heap, (cost, np.int64(u), np.int64(v), version[u], version[v]))
                 cost = _cost(p, quadric, size, noise, tolerance, v, u)
@@ -364,34 +442,33 @@ def _collapse(p, given, half_edges, size, noise, tolerance, count, most):  # typ
                 continue
             if counts[u] + counts[v] >= most:
                 continue
-            if not _allowed(p, faces, around, counts, border, size, u, v, ring_u, ring_v, strict):
+            if not _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, ring_v, strict):
                 continue
-            for k in range(counts[u]):
-                f = around[u, k]
+            corner = first[u]
+            while corner >= 0:
+                after = following[corner]
+                f = corner // 3
                 if faces[f, 0] == v or faces[f, 1] == v or faces[f, 2] == v:
                     live_face[f] = False
                     for c in range(3):
                         w = faces[f, c]
-                        if w == u:
-                            continue
-                        for i in range(counts[w]):
-                            if around[w, i] == f:
-                                around[w, i] = around[w, counts[w] - 1]
-                                counts[w] -= 1
-                                break
+                        if w != u:
+                            _unlink(first, following, w, 3 * f + c)
+                            counts[w] -= 1
                 else:
-                    for c in range(3):
-                        if faces[f, c] == u:
-                            faces[f, c] = v
-                    around[v, counts[v]] = f
+                    faces[f, corner % 3] = v
+                    following[corner] = first[v]
+                    first[v] = corner
                     counts[v] += 1
+                corner = after
+            first[u] = -1
             alive[u] = False
             counts[u] = 0
             left -= 1
             version[u] += 1
             version[v] += 1
             quadric[v] += quadric[u]
-            nv = _ring(faces, around, counts, v, ring_v)
+            nv = _ring(faces, first, following, v, ring_v)
             for i in range(nv):
                 w = np.int64(ring_v[i])
                 cost = _cost(p, quadric, size, noise, tolerance, v, w)
@@ -413,8 +490,8 @@ def _flip(points: NDArray[np.float64], faces: NDArray[np.int32], passes: int = 6
         touched: set[int] = set()
         flips = 0
         for a, b in _flippable(points, array):
-            f, g = side[(a, b)], side[(b, a)]
-            if f in touched or g in touched:
+            f, g = side.get((a, b)), side.get((b, a))
+            if f is None or g is None or f in touched or g in touched:
                 continue
             c = next(v for v in triangles[f] if v not in (a, b))
             d = next(v for v in triangles[g] if v not in (a, b))

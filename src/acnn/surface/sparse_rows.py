@@ -106,7 +106,8 @@ def join(pieces: list[Piece], rows: int) -> SparseRows:
     writes = start[:-1].reshape(lengths.shape)
     while pieces:
         piece = pieces.pop()
-        stored = _copy_rows(
+        stored = np.empty(piece.counts.size)
+        _copy_rows(
             piece.begins.ravel(),
             writes[:, :, piece.targets].ravel(),
             piece.counts.ravel(),
@@ -114,6 +115,7 @@ def join(pieces: list[Piece], rows: int) -> SparseRows:
             piece.values,
             vertices,
             values,
+            stored,
         )
         mass_kept += (stored.reshape(piece.totals.shape) / np.maximum(piece.totals, 1e-300)).sum(axis=2)
     return SparseRows(start, vertices, values, mass_kept / rows)
@@ -128,19 +130,18 @@ def _copy_rows(
     value: FloatArray,
     vertices: IntArray,
     values: FloatArray,
-) -> FloatArray:
-    """Copy rows from positions `reads` to positions `writes`; returns sum |row| of each."""
-    sums = np.zeros(len(counts))
+    sums: FloatArray,
+) -> None:
+    """Copy rows from positions `reads` to positions `writes`, and add up sum |row| of each."""
     for row in range(len(counts)):
-        read, write = reads[row], writes[row]
+        read, write, total = reads[row], writes[row], 0.0
         for k in range(counts[row]):
             vertices[write + k] = at[read + k]
             values[write + k] = value[read + k]
-            sums[row] += abs(value[read + k])
-    return sums
+            total += abs(value[read + k])
+        sums[row] = total
 
 
-@compiled(nogil=True)
 def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
     """The fewest largest entries of each row of a dense block that hold a fraction `keep` of sum |row|.
 
@@ -157,67 +158,98 @@ def clip_dense(block: FloatArray, keep: float) -> tuple[IntArray, IntArray, Floa
         Sum |row| of the dense rows.
     vertices, values : (entries,) array
     """
-    rows, n = block.shape
-    begins, counts, totals = np.zeros(rows, np.int64), np.zeros(rows, np.int32), np.zeros(rows)
-    histogram = np.zeros(2048)
-    least = np.full(rows, -1.0)
-    used = 0
-    for r in range(rows):
-        totals[r] = np.abs(block[r]).sum()
-        if keep < 1.0:
-            least[r] = smallest_kept(block[r], keep * totals[r], histogram)
-        begins[r] = used
-        for i in range(n):
-            used += abs(block[r, i]) >= least[r]
-        counts[r] = used - begins[r]
-    vertices, values = np.empty(used, np.int32), np.empty(used, np.float32)
-    used = 0
-    for r in range(rows):
-        for i in range(n):
-            if abs(block[r, i]) >= least[r]:
-                vertices[used] = i
-                values[used] = block[r, i]
-                used += 1
-    return begins, counts, totals, vertices, values
+    size = np.abs(block)
+    totals = size.sum(axis=1)
+    least = np.full(len(block), -1.0)
+    if keep < 1.0:
+        starts = block.shape[1] * np.arange(len(block) + 1)
+        smallest_of_rows(size.ravel(), starts, keep * totals, *clipping_workspace(block.shape[1]), least)
+    kept = size >= least[:, None]
+    counts = kept.sum(axis=1, dtype=np.int32)
+    begins = np.concatenate([[0], np.cumsum(counts[:-1], dtype=np.int64)])
+    return begins, counts, totals, np.nonzero(kept)[1].astype(np.int32), block[kept].astype(np.float32)
+
+
+def clipping_workspace(longest: int) -> tuple[FloatArray, FloatArray]:
+    """Workspaces of `smallest_kept` for rows of at most `longest` entries: `histogram` and `inner`."""
+    return np.zeros(_BINS), np.zeros(longest)
 
 
 @compiled(nogil=True)
-def smallest_kept(sizes: FloatArray, enough: float, histogram: FloatArray) -> float:
+def smallest_of_rows(
+    sizes: FloatArray,
+    starts: IntArray,
+    enough: FloatArray,
+    histogram: FloatArray,
+    inner: FloatArray,
+    smallest: FloatArray,
+) -> None:
+    """`smallest_kept` of every row; row r is sizes[starts[r]] to sizes[starts[r + 1] - 1]."""
+    for r in range(len(smallest)):
+        smallest[r] = smallest_kept(sizes, starts[r], starts[r + 1] - starts[r], enough[r], histogram, inner)
+
+
+_BINS = 2048
+"""Bins of a histogram of magnitudes: exponent and three bits of the mantissa of a number in single precision."""
+
+
+@compiled(nogil=True)
+def smallest_kept(
+    sizes: FloatArray, begin: int, count: int, enough: float, histogram: FloatArray, inner: FloatArray
+) -> float:
     """Magnitude of the smallest entry among the fewest largest ones whose magnitudes sum to `enough`.
+
+    Only the bin of a histogram in which the sum is reached has to be sorted.
 
     Parameters
     ----------
-    sizes : (n,) array
+    sizes : array
+    begin, count : int
+        The entries: sizes[begin] to sizes[begin + count - 1].
     enough : float
     histogram : (2048,) array
-        Workspace, zero before and after. Its bins are the exponent and three bits of the mantissa of a number in single
-        precision; only the bin in which the sum is reached has to be sorted.
+        Workspace, zero before and after.
+    inner : (count,) array
+        Workspace.
 
     Returns
     -------
     float
     """
-    for value in sizes:
-        histogram[_bin(abs(value))] += abs(value)
-    held, last = 0.0, 2048
+    for k in range(begin, begin + count):
+        size = abs(sizes[k])
+        histogram[_bin(size)] += size
+    held, last = 0.0, _BINS
     while held < enough and last > 0:
         last -= 1
         held += histogram[last]
     held -= histogram[last]
-    histogram[:] = 0.0
-    inner = np.empty(len(sizes))
+    for k in range(_BINS):
+        histogram[k] = 0.0
     within = 0
-    for value in sizes:
-        inner[within] = abs(value)
-        within += _bin(abs(value)) == last
-    inner = np.sort(inner[:within])
-    smallest = 0.0
-    for k in range(within - 1, -1, -1):
-        smallest = inner[k]
-        held += smallest
+    for k in range(begin, begin + count):
+        size = abs(sizes[k])
+        if _bin(size) == last:
+            inner[within] = size
+            within += 1
+    gap = 1
+    while gap < within:
+        gap = 3 * gap + 1
+    while gap > 1:  # Shell's sort, the largest first
+        gap //= 3
+        for k in range(gap, within):
+            size, at = inner[k], k
+            while at >= gap and inner[at - gap] < size:
+                inner[at] = inner[at - gap]
+                at -= gap
+            inner[at] = size
+    k = 0
+    while k < within - 1:
+        held += inner[k]
         if held >= enough:
             break
-    return smallest
+        k += 1
+    return inner[k] if within > 0 else 0.0
 
 
 @intrinsic
@@ -253,9 +285,16 @@ def renormalise_and_round(
     (entries,) float16 array
     """
     edges = np.linspace(0, len(start) - 1, 65).astype(np.int64)
+    rounded = np.empty(len(values), np.float16)
+
+    def run(part: tuple[int, int]) -> None:
+        rows = start[part[0] : part[1] + 1]
+        _round_rows(rows, values)
+        rounded[rows[0] : rows[-1]] = values[rows[0] : rows[-1]]
+
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        list(pool.map(lambda part: _round_rows(start[part[0] : part[1] + 1], values), itertools.pairwise(edges)))
-    return values.astype(np.float16)
+        list(pool.map(run, itertools.pairwise(edges)))
+    return rounded
 
 
 @compiled(nogil=True)

@@ -19,7 +19,7 @@ from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.progress import Progress
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.sparse_rows import Piece, SparseRows, join, smallest_kept
+from acnn.surface.sparse_rows import Piece, SparseRows, clipping_workspace, join, smallest_of_rows
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
@@ -91,9 +91,7 @@ class SquaringKernels:
                 step, squarings = self._short_step(alpha, theta, min(times), round(ratios.max()))
                 for doubling in range(squarings, -1, -1):
                     for s in np.flatnonzero(np.round(ratios.max() - ratios).astype(int) == doubling):
-                        begin, count, total, at, value = _clip_rows(
-                            step.indptr, step.indices, step.data, targets, keep, n
-                        )
+                        begin, count, total, at, value = _clip_rows(step, targets, keep)
                         begins[a, s], counts[a, s], totals[a, s] = begin + used, count, total
                         vertices.append(at)
                         values.append(value)
@@ -161,7 +159,8 @@ def _square_rows(
         if used + many > capacity:
             capacity = 2 * capacity + many
             longer_indices, longer_data = np.empty(capacity, np.int32), np.empty(capacity)
-            longer_indices[:used], longer_data[:used] = indices[:used], data[:used]
+            for k in range(used):
+                longer_indices[k], longer_data[k] = indices[k], data[k]
             indices, data = longer_indices, longer_data
         begin, dropped, diagonal = used, 0.0, -1
         for k in range(many):
@@ -178,27 +177,18 @@ def _square_rows(
     return counts, indices[:used].copy(), data[:used].copy()
 
 
-@compiled(nogil=True)
 def _clip_rows(
-    start: IntArray, index: IntArray, value: FloatArray, rows: IntArray, keep: float, n: int
+    matrix: sp.csr_array, rows: IntArray, keep: float
 ) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
     """The fewest largest entries of given rows that hold a fraction `keep` of sum |row|, sorted by column."""
-    begins, counts, totals = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int32), np.zeros(len(rows))
-    entries = 0
-    for r in rows:
-        entries += start[r + 1] - start[r]
-    at, kept = np.empty(entries, np.int32), np.empty(entries, np.float32)
-    histogram = np.zeros(2048)
-    used = 0
-    for r in range(len(rows)):
-        begin, end = start[rows[r]], start[rows[r] + 1]
-        row = value[begin:end]
-        totals[r] = np.abs(row).sum()
-        least = smallest_kept(row, keep * totals[r], histogram) if keep < 1.0 else 0.0
-        begins[r] = used
-        for k in np.argsort(index[begin:end]):
-            if abs(row[k]) >= least:
-                at[used], kept[used] = index[begin + k], row[k]
-                used += 1
-        counts[r] = used - begins[r]
-    return begins, counts, totals, at[:used].copy(), kept[:used].copy()
+    chosen = matrix[rows]
+    chosen.sort_indices()
+    size, starts, lengths = np.abs(chosen.data), chosen.indptr.astype(np.int64), np.diff(chosen.indptr)
+    totals = np.add.reduceat(size, starts[:-1])  # no row is empty
+    least = np.zeros(len(rows))
+    if keep < 1.0:
+        smallest_of_rows(size, starts, keep * totals, *clipping_workspace(int(lengths.max())), least)
+    kept = size >= np.repeat(least, lengths)
+    counts = np.add.reduceat(kept, starts[:-1], dtype=np.int32)
+    begins = np.concatenate([[0], np.cumsum(counts[:-1], dtype=np.int64)])
+    return begins, counts, totals, chosen.indices[kept].astype(np.int32), chosen.data[kept].astype(np.float32)

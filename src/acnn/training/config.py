@@ -17,7 +17,8 @@ from acnn.patches.settings import GeodesicPatchSettings, PatchSettings, patch_se
 from acnn.surface.spectra import SpectraSettings
 
 Schedule = Literal["constant", "one-cycle"]
-Task = Literal["labels", "descriptor"]
+Task = Literal["labels", "segmentation", "descriptor"]
+TASKS: tuple[Task, ...] = ("labels", "segmentation", "descriptor")
 
 INSTEAD_OF_EPOCHS = ("steps", "minutes", "core_minutes")
 """Settings that say, where not 0, how long a training is, in place of `epochs`."""
@@ -53,7 +54,7 @@ class TrainSettings:
         Added to the loss, as in the released code.
     shared_outputs : int
         How many of the reference's eigenfunctions the output layer learns through, see `acnn.network.Output`; 0 is
-        none.
+        none. For the task `labels`.
     loss_vertices : int
         How many random vertices of a shape enter the loss at each step; 0 is all.
     label_smoothing : float
@@ -68,9 +69,9 @@ class TrainSettings:
         Distance beyond which points that do not correspond are far enough apart, for the task `descriptor`.
     negative_weight : float
         Weight, in 0..1, of such points in the loss; corresponding points have the rest.
-    task : {"labels", "descriptor"}
-        What the network is trained for: labels over the vertices of the reference, or a descriptor in which
-        corresponding points are close.
+    task : {"labels", "segmentation", "descriptor"}
+        What the network is trained for: labels over the vertices of the reference, a class for every vertex, or a
+        descriptor in which corresponding points are close.
     seed : int
         Random seed.
     """
@@ -116,8 +117,8 @@ class TrainSettings:
         ):
             if not getattr(self, name) >= 0:
                 raise InputError(f"{name} = {getattr(self, name)}: it cannot be negative.")
-        if self.task not in ("labels", "descriptor"):
-            raise InputError(f"Unknown task '{self.task}': use 'labels' or 'descriptor'.")
+        if self.task not in TASKS:
+            raise InputError(f"Unknown task '{self.task}': use {', '.join(TASKS)}.")
         if not 0 < self.negative_weight < 1 or not self.margin > 0:
             raise InputError("The margin must be positive, and negative_weight between 0 and 1.")
         if self.label_smoothing > 1:

@@ -38,7 +38,7 @@ from acnn.surface.spectra import Spectra, SpectraSettings, compute_spectra
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
-PATCH_VERSION = 3
+PATCH_VERSION = 4
 """To be raised whenever the same settings give other operators, spectra or units than before."""
 
 CLOUD_VERSION = 3

@@ -46,7 +46,7 @@ class TrainingShape(ShapeInputs, Protocol):
 
     @property
     def labels(self) -> IntArray:
-        """(n,) reference vertices, -1 where unknown."""
+        """(n,) reference vertices, or classes; -1 where unknown."""
 
     @property
     def truth(self) -> BarycentricPoints | None:
@@ -106,16 +106,16 @@ def new_network(
 
 @dataclass(frozen=True, eq=False)
 class LabelTask:
-    """Labels over the vertices of a reference, by cross-entropy.
+    """Labels by cross-entropy: vertices of a reference, or classes of a segmentation.
 
     Attributes
     ----------
     config : RunConfig
         All settings.
     classes : int
-        Vertices m of the reference.
+        Vertices m of the reference, or classes.
     reference : Mesh or None
-        Needed for soft labels and shared outputs.
+        Whose vertices the labels are; None for classes, which have neither soft labels nor shared outputs.
     """
 
     config: RunConfig
@@ -128,11 +128,9 @@ class LabelTask:
         return math.log(self.classes)
 
     def build(self, shapes: Sequence[TrainingShape], validation: Sequence[TrainingShape] = ()) -> ShapeNetwork:
-        """A new network with one logit for each vertex of the reference."""
+        """A new network with one logit for each label."""
         model = new_network(self.config, self.classes, shapes, validation)
-        if count := self.config.train.shared_outputs:
-            if self.reference is None:
-                raise InputError("Shared outputs need the reference.")
+        if (count := self.config.train.shared_outputs) and self.reference is not None:
             assert model.classifier is not None
             model.classifier.share_weights(_smooth_functions(self.reference, count))
         return model

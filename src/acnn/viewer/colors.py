@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from acnn.errors import InputError
 
-__all__ = ["position_colors", "to_linear", "to_srgb", "value_colors"]
+__all__ = ["class_colors", "position_colors", "to_linear", "to_srgb", "value_colors"]
 # equally spaced stops in sRGB, chosen so that lightness changes evenly
 _SCALES = {
     "heat": ("#f4f1ea", "#fbd98a", "#f59b4c", "#dd4f39", "#961a40", "#450a3c"),
@@ -77,6 +77,25 @@ def position_colors(vertices: ArrayLike) -> NDArray[np.float64]:
     lightness = 0.70 + 0.10 * np.cos(3 * np.pi * side) * 0.6 + 0.16 * (front - 0.5)
     chroma = 0.135 + 0.03 * np.sin(2 * np.pi * height)
     return _oklab_to_srgb(lightness, chroma * np.cos(hue), chroma * np.sin(hue))
+
+
+def class_colors(count: int) -> NDArray[np.float64]:
+    """Colours of classes: successive ones differ clearly in hue, and every third is lighter or darker.
+
+    Parameters
+    ----------
+    count : int
+        Number of classes.
+
+    Returns
+    -------
+    (count, 3) array
+        sRGB in 0..1.
+    """
+    number = np.arange(count)
+    hue = 2 * np.pi * (0.08 + number * (np.sqrt(5) - 1) / 2)  # multiples of the golden ratio never come close
+    lightness = np.array([0.72, 0.84, 0.60])[number % 3]
+    return _oklab_to_srgb(lightness, 0.13 * np.cos(hue), 0.13 * np.sin(hue))
 
 
 def position_bytes(vertices: ArrayLike) -> NDArray[np.uint8]:

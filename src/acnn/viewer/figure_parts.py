@@ -207,6 +207,14 @@ def caption(line: str, length: int, *, text: int = 22, upright: bool = False) ->
     return np.asarray(sheet.rotate(90, expand=True) if upright else sheet)
 
 
+def centred(image: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
+    """The image, vertically centred on a white strip of at least this height."""
+    strip = np.full((max(height, image.shape[0]), *image.shape[1:]), 255, np.uint8)
+    top = (len(strip) - len(image)) // 2
+    strip[top : top + len(image)] = image
+    return strip
+
+
 def _split(faces: IntArray, count: int) -> tuple[IntArray, IntArray]:
     """(edges, 2) ends of edges, whose midpoints become vertices `count`, `count` + 1, ..., and the (4 m, 3) faces."""
     sides = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)

@@ -16,7 +16,7 @@ from acnn.surface.laplacian import stiffness_parts
 from acnn.surface.surface import surface_of
 from acnn.types import FloatArray
 from acnn.viewer.colors import value_colors
-from acnn.viewer.figure_parts import caption, chequered, color_bar, refined_mesh
+from acnn.viewer.figure_parts import caption, centred, chequered, color_bar, refined_mesh
 from acnn.viewer.images import grid, render
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from acnn.viewer.report import ReportData, ReportShape
 
 
-KINDS = ("transfer", "errors", "filters", "curve")
+COMPARISONS = ("comparison", "partial")
+"""Kinds of figures that show several methods."""
+
+KINDS = ("transfer", "errors", "filters", "curve", *COMPARISONS)
 HOTTEST = 0.1
 """Error, divided by the length of the reference, at the upper end of the colour map."""
 
@@ -116,7 +119,7 @@ def draw_errors(data: ReportData, *, size: tuple[int, int] = (340, 500), up: str
         labels.append(["", *texts])
     sheet = grid(rows, labels)
     bar = color_bar("heat", 0.0, HOTTEST, f"geodesic error / {length}", height=min(sheet.shape[0] - 60, 640))
-    return grid([[sheet, _centred(bar, sheet.shape[0])]], gap=0)
+    return grid([[sheet, centred(bar, sheet.shape[0])]], gap=0)
 
 
 def draw_filters(model: ShapeNetwork, *, columns: int = 8, rows: int = 4, size: int = 150) -> Image:
@@ -151,7 +154,7 @@ def draw_filters(model: ShapeNetwork, *, columns: int = 8, rows: int = 4, size: 
     lines = [slice(i, i + columns) for i in range(0, len(discs), columns)]
     sheet = grid([discs[part] for part in lines], [texts[part] for part in lines], text=15, gap=12)
     bar = color_bar("diverging", -1.0, 1.0, "weight / largest magnitude", height=min(sheet.shape[0] - 40, 420))
-    return grid([[sheet, _centred(bar, sheet.shape[0])]], gap=0)
+    return grid([[sheet, centred(bar, sheet.shape[0])]], gap=0)
 
 
 def draw_kernels(
@@ -288,11 +291,3 @@ def polar_image(
 
 def _name(shape: ReportShape) -> str:
     return shape.name.replace("_remeshed", " (remeshed)").replace("_", " ")
-
-
-def _centred(image: Image, height: int) -> Image:
-    """The image, vertically centred on a white strip."""
-    strip = np.full((max(height, image.shape[0]), *image.shape[1:]), 255, np.uint8)
-    top = (len(strip) - len(image)) // 2
-    strip[top : top + len(image)] = image
-    return strip

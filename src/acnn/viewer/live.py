@@ -12,7 +12,7 @@ from acnn.errors import InputError
 from acnn.types import FloatArray
 from acnn.viewer.colors import position_colors, value_colors
 from acnn.viewer.figures import first_filters, strongest_input
-from acnn.viewer.live_controls import Controls
+from acnn.viewer.live_controls import ColorScale, Controls
 from acnn.viewer.live_guard import LOOPBACK, start_server, stop_server
 from acnn.viewer.live_scene import (
     UPRIGHT,
@@ -33,6 +33,15 @@ HOTTEST = 0.1
 """Error, divided by the length of the reference, at the upper end of the colour map."""
 
 _PLAIN = (0.72, 0.75, 0.79)
+
+SCALES = {
+    SPREAD: ColorScale("square root of the probability, relative to the largest", "0", "1", "heat"),
+    KERNEL: ColorScale("kernel, relative to its largest value", "0", "1", "heat"),
+    FILTER: ColorScale("filter, relative to its largest value", "-1", "1", "diverging"),
+    CONFIDENCE: ColorScale("confidence", "0", "1", "depth", reversed=True),
+    ERROR: ColorScale("error over sqrt(area)", "0", f"{HOTTEST:g} or more", "heat"),
+}
+"""The colour bars of the quantities that are numbers."""
 
 
 class LiveViewer:
@@ -182,6 +191,11 @@ class LiveViewer:
                 # a marker on the match would hide the probability there
                 self.scene.mark(panel, vertex if here or self.quantity != SPREAD else None, here)
             self.controls.update()
+
+    @property
+    def color_scale(self) -> ColorScale | None:
+        """The colour bar of the quantity shown; None where colours stand for no numbers."""
+        return SCALES.get(self.quantity)
 
     def colors(self, panel: Panel) -> FloatArray:
         """(n, 3) colours of a panel, in 0..1."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,11 +12,35 @@ import numpy as np
 from acnn.shapes.formats.raw import encode_png
 from acnn.viewer.figures import polar_image
 from acnn.viewer.live_guard import dropping
+from acnn.viewer.pages import scale_stops
 
 if TYPE_CHECKING:
     from acnn.viewer.live import LiveViewer
 
 _ALL = "all shapes"
+
+
+@dataclass(frozen=True)
+class ColorScale:
+    """What the colours of a quantity stand for.
+
+    Attributes
+    ----------
+    name : str
+        The quantity.
+    low, high : str
+        Labels of both ends.
+    colors : str
+        Colour map of `value_colors`.
+    reversed : bool
+        Whether the first colour stands for the high end.
+    """
+
+    name: str
+    low: str
+    high: str
+    colors: str
+    reversed: bool = False
 
 
 class Controls:
@@ -27,6 +52,7 @@ class Controls:
         gui.add_markdown("Click a shape to pick a vertex. Drag to rotate, scroll to zoom.")
         self.quantity = gui.add_dropdown("Show", viewer.quantities, initial_value=viewer.quantity)
         self._on_update(self.quantity, lambda: viewer.show(self.quantity.value))
+        self.bar = gui.add_html("")
         if data.map_names:
             self.map = gui.add_dropdown("Map", data.map_names, initial_value=viewer.map_name)
             self._on_update(self.map, lambda: viewer.show(map_name=self.map.value))
@@ -69,6 +95,9 @@ class Controls:
             if known:
                 lines.append(f"error x 100: {', '.join(known)}")
         self._follow()
+        bar = _bar(viewer.color_scale)
+        if self.bar.content != bar:
+            self.bar.content = bar
         self.description.content = "\n".join(f"- {line}" for line in lines)
         if self.image is not None and viewer.filters is not None:
             content = self._disc(viewer)
@@ -116,6 +145,19 @@ class Controls:
         text = "Direction: angle from the larger curvature. Radius: scale. Red is positive, blue negative."
         style = "font-size:0.8em;padding:0.5em 1em"
         return f'<div style="{style}"><img alt="filter" src="data:image/png;base64,{data}"><br>{text}</div>'
+
+
+def _bar(scale: ColorScale | None) -> str:
+    """The colour bar as HTML; empty where colours stand for no numbers."""
+    if scale is None:
+        return ""
+    stops = scale_stops(scale.colors, 9)[:: -1 if scale.reversed else 1]
+    gradient = ",".join(f"rgb({r},{g},{b})" for r, g, b in stops)
+    strip = f'<div style="height:10px;border-radius:5px;background:linear-gradient(to right,{gradient})"></div>'
+    ends = f"<span>{scale.low}</span><span>{scale.high}</span>"
+    ends = f'<div style="display:flex;justify-content:space-between">{ends}</div>'
+    style = "font-size:0.8em;padding:0.2em 1em"
+    return f'<div role="img" aria-label="colour bar: {scale.name}" style="{style}">{strip}{ends}{scale.name}</div>'
 
 
 def _plain(name: str) -> str:

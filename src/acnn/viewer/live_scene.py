@@ -78,6 +78,7 @@ class Scene:
         server.scene.add_light_ambient("/lights/sky", intensity=1.5)
         server.scene.add_light_directional("/lights/key", intensity=2.6, position=(-2.0, 3.0, 4.0))
         server.scene.add_light_directional("/lights/fill", intensity=0.9, position=(4.0, 1.0, 1.0))
+        server.scene.add_light_directional("/lights/back", intensity=1.8, position=(1.0, 2.0, -4.0))
 
     def arrange(
         self, wanted: Sequence[tuple[ViewShape, str, str]], on_click: Callable[[Panel, Any, Any], None]

@@ -39,6 +39,7 @@ MATCH = Page(
         "left": "a",
         "right": "b",
         "all": "both",
+        "click": "click a point to see its match",
         "keys": "",
         "range": "",
         "below": '<svg id="overlay" class="overlay" aria-hidden="true"></svg>',
@@ -250,8 +251,16 @@ def _facts(match: FileMatch) -> list[dict[str, str]]:
             ("Distortion", _percent(facts["distortion"]), "Mean relative change of edge lengths from A to B.")
         )
     entries.append(("Refinement", *_refinement(facts["refinement"])))
-    entries.append(("Vertices of A", f"{len(match.here.vertices):,}", _geometry(match.a, match.here)))
-    entries.append((f"Vertices of {target}", f"{len(match.there.vertices):,}", _geometry(match.target, match.there)))
+    for name, shape, surface, count in (
+        ("A", match.a, match.here, facts.get("vertices")),
+        (target, match.target, match.there, facts.get("target_vertices")),
+    ):
+        count = len(surface.vertices) if count is None else count
+        entries.append((f"Vertices of {name}", f"{count:,}", _geometry(shape, surface, count)))
+    if any(copy["vertices"] != copy["working"] for copy in _copies(facts)):
+        sizes = " and ".join(f"{copy['working']:,}" for copy in _copies(facts))
+        note = "The vertices that were matched; the map was lifted from them to all vertices."
+        entries.append(("Working copies", sizes, note))
     unit = facts.get("unit", {})
     if unit.get("length") is not None:
         entries.append(("Unit of length", f"{unit['length']:.4g}", f"In coordinates of A: {unit['why']}."))
@@ -278,13 +287,23 @@ def _refinement(facts: dict[str, Any]) -> tuple[str, str]:
 
 def _coverage(match: FileMatch, target: str) -> str:
     note = f"Percentage of the area of {target} whose vertices are matched from A."
-    if len(match.here.vertices) < len(match.there.vertices):
+    if match.facts.get("vertices", len(match.here.vertices)) < match.facts.get(
+        "target_vertices", len(match.there.vertices)
+    ):
         note += " A has fewer vertices, so it cannot match all of them."
     return note
 
 
-def _geometry(shape: Shape, surface: Surface) -> str:
+def _copies(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """Numbers of vertices of the shapes and of the copies that were matched."""
+    copies = facts.get("working_copies", {})
+    return [copies[name] for name in ("a", "b") if name in copies]
+
+
+def _geometry(shape: Shape, surface: Surface, count: int) -> str:
     kind = "A point cloud." if surface.is_cloud else f"A mesh of {len(surface.faces):,} triangles."
+    if len(surface.vertices) < count:
+        return f"{kind[:-1]}, as far as it is shown here: with {len(surface.vertices):,} of its vertices."
     if shape.source is None or len(shape.source.from_file) == len(surface.vertices):
         return kind
     return f"{kind} The file has {len(shape.source.from_file):,} vertices; some were merged or removed on loading."

@@ -36,7 +36,8 @@ class Page:
         Files added after the common ones.
     stage : dict[str, str]
         Texts of `stage.html`: `label` of the 3D view; `left` and `right`, ids of its cells; `all`, the shapes that
-        rotate together; `keys`, a phrase about further keys; `range` and `below`, further elements.
+        rotate together; `click`, what a click does; `keys`, a phrase about further keys; `range` and `below`, further
+        elements.
     """
 
     body: str
@@ -73,6 +74,25 @@ def page_html(page: Page, title: str, content: dict[str, Any]) -> str:
         "script": _joined((*SCRIPTS, *page.scripts)),
     }
     return _filled("shell.html", parts)
+
+
+def plain_page(title: str, body: str) -> str:
+    """Assemble a page of text and tables, without a 3D view.
+
+    Parameters
+    ----------
+    title : str
+        Title of the document.
+    body : str
+        HTML, in which texts are escaped.
+
+    Returns
+    -------
+    str
+        The page as text.
+    """
+    parts = {"title": html.escape(title), "generator": "acnn", "style": _joined(("page.css",)), "body": body}
+    return _filled("shell.html", parts | {"data": "{}", "script": ""})
 
 
 def is_page(page: Page, path: Path) -> bool:

@@ -48,6 +48,7 @@ REPORT = Page(
         "left": "reference",
         "right": "shape",
         "all": "all",
+        "click": "click a point to see its match",
         "keys": "N and P change the shape, ",
         "range": '<label id="bar-range">up to <select id="range"></select></label>',
         "below": '<ul class="thumbs" id="thumbs" aria-label="All shapes"></ul>',

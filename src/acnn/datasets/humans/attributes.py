@@ -1,4 +1,4 @@
-"""Attributes of the built-in humans: a texture, body parts and landmarks, in their shared connectivity."""
+"""Attributes of the built-in humans: a texture and landmarks, in their shared connectivity."""
 
 from __future__ import annotations
 
@@ -13,35 +13,6 @@ from acnn.shapes.mesh import Mesh, Shape, Texture
 
 HEIGHT, MARGIN, SQUARES = 1024, 8, 26
 """Height of the texture and margin of its two views in pixels, and squares along the height of the body."""
-
-PARTS = (
-    *("torso", "head", "left arm", "right arm", "left hand", "right hand"),
-    *("left leg", "right leg", "left foot", "right foot"),
-)
-"""Names of the labels, from 0."""
-
-
-def body_parts() -> NDArray[np.int64]:
-    """Label the vertices of the built-in humans by body part.
-
-    Returns
-    -------
-    (2500,) int64 array
-        Indices into `PARTS`. Limits are planes in the pose with raised arms, in metres.
-    """
-    x, y, _ = builtin_human(0, 1).vertices.T
-    side = np.where(x > 0, 0, 1)  # x points to the left of the body
-    raised = (np.abs(x) > 0.21) & (y > 1.3)
-    labels = np.zeros(len(x), np.int64)
-    labels[y > 1.66] = PARTS.index("head")
-    for where, part in (
-        (raised, "left arm"),
-        (raised & (np.abs(x) > 0.71), "left hand"),
-        (y < 0.88, "left leg"),
-        (y < 0.10, "left foot"),
-    ):
-        labels[where] = PARTS.index(part) + side[where]
-    return labels
 
 
 def body_landmarks() -> dict[str, int]:

@@ -120,8 +120,8 @@ class MeshView {
       gl.vertexAttribPointer(slot, 3, type, normalised, 0, 0);
       return buffer;
     };
-    fill(0, mesh.positions, gl.FLOAT, false);
-    fill(1, mesh.normals, gl.FLOAT, false);
+    mesh.positionBuffer = fill(0, mesh.positions, gl.FLOAT, false);
+    mesh.normalBuffer = fill(1, mesh.normals, gl.FLOAT, false);
     mesh.colorBuffer = fill(2, mesh.colors, gl.UNSIGNED_BYTE, true);
     if (mesh.coordinates) fill(3, mesh.coordinates, gl.FLOAT, false);
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
@@ -145,6 +145,20 @@ class MeshView {
     mesh.colors = colors;
     this.gl.bindBuffer(this.gl.ARRAY_BUFFER, mesh.colorBuffer);
     this.gl.bufferData(this.gl.ARRAY_BUFFER, colors, this.gl.STATIC_DRAW);
+  }
+
+  // New positions of the vertices, in the same order
+  move(mesh, positions) {
+    const gl = this.gl;
+    mesh.positions = positions;
+    mesh.normals = vertexNormals(positions, mesh.faces);
+    for (const [buffer, data] of [
+      [mesh.positionBuffer, mesh.positions],
+      [mesh.normalBuffer, mesh.normals],
+    ]) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
+      gl.bufferData(gl.ARRAY_BUFFER, data, gl.STATIC_DRAW);
+    }
   }
 
   // cells: [{rect: {left, top, width, height} in CSS pixels within the canvas, mesh, up, zoom, markers: [{position, color}],

@@ -1,0 +1,141 @@
+"""Lifting a map between working copies to the vertices of the original shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from acnn.correspondence.point_maps import barycentric_map
+from acnn.correspondence.soft_map import SoftMap
+from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.surface.closest_points import ClosestPoints
+from acnn.surface.surface import Surface
+from acnn.surface.working_copy import WorkingCopy
+from acnn.types import FloatArray, IntArray
+
+APART = 3.0
+"""Times the longest edge of a triangle of A's copy, or the mean edge of B's copy where that is longer, from which on
+two of its matches are so far apart that the map is discontinuous there."""
+
+
+@dataclass(frozen=True, eq=False)
+class LiftedMap:
+    """A map of all vertices of A to B.
+
+    Attributes
+    ----------
+    a_to_b : (n,) int32 array
+        Vertices of B.
+    points : BarycentricPoints or None
+        Points of triangles of B; None where B is a cloud, or neither shape was copied.
+    """
+
+    a_to_b: IntArray
+    points: BarycentricPoints | None
+
+
+def lift_map(copy_map: IntArray, a: WorkingCopy, b: WorkingCopy, surfaces: tuple[Surface, Surface]) -> LiftedMap:
+    """Lift a map of A's copy to B's copy to the original shapes.
+
+    Matches of the copy's vertices are first moved into triangles of B's copy (`barycentric_map`). A vertex of A goes to
+    the closest point on A's copy, from there to the same barycentric combination of the matches of that triangle's
+    corners, and on to the closest point of B. Where the map is discontinuous, it follows the nearest corner instead.
+
+    Parameters
+    ----------
+    copy_map : (k,) int array
+        Vertices of B's copy.
+    a, b : WorkingCopy
+        Both shapes with their copies.
+    surfaces : tuple[Surface, Surface]
+        Of the copies, in the same unit of length.
+
+    Returns
+    -------
+    LiftedMap
+        For every vertex of A.
+
+    Examples
+    --------
+    >>> import acnn
+    >>> import numpy as np
+    >>> from acnn.surface.working_copy import working_copy
+    >>> human = acnn.builtin_human()
+    >>> copy = working_copy(human, 1000)
+    >>> surface = acnn.surface_of(copy.shape)
+    >>> lifted = lift_map(np.arange(1000), copy, copy, (surface, surface))
+    >>> bool((lifted.a_to_b == np.arange(2500)).mean() > 0.9)
+    True
+    """
+    if not (a.is_copy or b.is_copy):
+        return LiftedMap(copy_map, None)
+    images, normals = _images(copy_map, b, surfaces)
+    if a.is_copy:
+        images, normals = _interpolated(images, normals, a, surfaces)
+    if not isinstance(b.original, Mesh):
+        from scipy.spatial import cKDTree
+
+        return LiftedMap(cKDTree(b.original.vertices).query(images, workers=-1)[1].astype(np.int32), None)
+    reach = surfaces[1].mean_edge * surfaces[1].unit
+    points = ClosestPoints(b.original.vertices, b.original.faces)(images, normals, reach)
+    return LiftedMap(_nearest_corners(points, images, b.original), points)
+
+
+def lift_soft_map(soft_map: SoftMap, a: WorkingCopy, b: WorkingCopy | None = None) -> SoftMap:
+    """Lift a soft map of copies: every vertex has the candidates of the nearest vertex of the copy.
+
+    Parameters
+    ----------
+    soft_map : SoftMap
+        Of A's copy to B's copy, or to a reference.
+    a : WorkingCopy
+        A with its copy.
+    b : WorkingCopy or None
+        B with its copy; None for a reference.
+
+    Returns
+    -------
+    SoftMap
+        Of A to B.
+    """
+    if b is not None and b.is_copy:
+        soft_map = soft_map.compose(b.vertices, len(b.original.vertices))
+    return soft_map.rows(a.nearest) if a.is_copy else soft_map
+
+
+def _nearest_corners(points: BarycentricPoints, positions: FloatArray, mesh: Mesh) -> IntArray:
+    """(n,) corner of the triangle of each point that is nearest to a position."""
+    corners = mesh.faces[points.faces]
+    gaps = np.stack([((mesh.vertices[corners[:, k]] - positions) ** 2).sum(axis=1) for k in range(3)], axis=1)
+    return corners[np.arange(len(corners)), gaps.argmin(axis=1)].astype(np.int32)
+
+
+def _images(
+    copy_map: IntArray, b: WorkingCopy, surfaces: tuple[Surface, Surface]
+) -> tuple[FloatArray, FloatArray | None]:
+    """(k, 3) matches of the vertices of A's copy in B's coordinates, and (k, 3) normals there."""
+    here, there = surfaces
+    if there.is_cloud:
+        return b.shape.vertices[copy_map], None
+    points = barycentric_map(copy_map, here, there)
+    return points.interpolate(b.shape.vertices[there.faces]), points.interpolate(there.normals[there.faces])
+
+
+def _interpolated(
+    images: FloatArray, normals: FloatArray | None, a: WorkingCopy, surfaces: tuple[Surface, Surface]
+) -> tuple[FloatArray, FloatArray | None]:
+    """(n, 3) images of A's own vertices, and normals there."""
+    here, there = surfaces
+    factor = there.unit / here.unit  # images are in the coordinates of B
+    corners, ends = a.shape.vertices[here.faces], images[here.faces]
+    lengths, apart = (np.linalg.norm(x - np.roll(x, 1, axis=1), axis=2).max(axis=1) for x in (corners, ends))
+    discontinuous = apart > APART * np.maximum(lengths * factor, there.mean_edge * there.unit)
+    torn = discontinuous[a.points.faces]
+    positions = a.points.interpolate(ends)
+    positions[torn] = images[a.nearest[torn]]
+    if normals is None:
+        return positions, None
+    directions = a.points.interpolate(normals[here.faces])
+    directions[torn] = normals[a.nearest[torn]]
+    return positions, directions

@@ -1,0 +1,108 @@
+"""How well classes of vertices are labelled: fractions of the area, and intersection over union."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from acnn.errors import InputError
+from acnn.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentationEvaluation:
+    """Labelled classes of one shape beside the true ones.
+
+    Attributes
+    ----------
+    name : str
+        Of the shape.
+    confusion : (k, k) array
+        Fraction of the labelled area that is of class i and was labelled j; sums to 1.
+    """
+
+    name: str
+    confusion: FloatArray
+
+    @property
+    def accuracy(self) -> float:
+        """Fraction of the area that is labelled right."""
+        return float(np.trace(self.confusion))
+
+    @property
+    def iou(self) -> FloatArray:
+        """(k,) area in both over area in either, of each class; NaN for a class that occurs in neither."""
+        return intersection_over_union(self.confusion)
+
+    def as_dict(self) -> dict[str, Any]:
+        """`name`, `accuracy` and `mean_iou`."""
+        return {"name": self.name, "accuracy": self.accuracy, "mean_iou": float(np.nanmean(self.iou))}
+
+
+def evaluate_classes(
+    predicted: IntArray, truth: IntArray, areas: FloatArray, count: int, name: str = ""
+) -> SegmentationEvaluation:
+    """Compare labelled classes with true ones, by area.
+
+    Parameters
+    ----------
+    predicted : (n,) array
+        Class of each vertex.
+    truth : (n,) array
+        True class, -1 unknown: such vertices do not count.
+    areas : (n,) array
+        Of the vertices.
+    count : int
+        Number of classes.
+    name : str
+        Of the shape.
+
+    Raises
+    ------
+    InputError
+        Where no true class is known.
+
+    Examples
+    --------
+    >>> evaluate_classes(np.array([0, 1, 1]), np.array([0, 1, 0]), np.array([1.0, 2.0, 1.0]), 2).accuracy
+    0.75
+    """
+    known = np.asarray(truth) >= 0
+    total = float(areas[known].sum())
+    if not total > 0:
+        raise InputError(f"{name or 'The shape'}: no vertex has a known class, so that classes cannot be compared.")
+    cell = np.asarray(truth, np.int64)[known] * count + np.asarray(predicted)[known]
+    confusion: FloatArray = np.zeros(count * count)
+    np.add.at(confusion, cell, areas[known] / total)
+    return SegmentationEvaluation(name, confusion.reshape(count, count))
+
+
+def intersection_over_union(confusion: FloatArray) -> FloatArray:
+    """(k,) of each class of a (k, k) confusion; NaN where a class occurs in neither."""
+    both = np.diag(confusion)
+    either = confusion.sum(axis=0) + confusion.sum(axis=1) - both
+    return np.divide(both, either, out=np.full(len(both), np.nan), where=either > 0)
+
+
+def segmentation_report(evaluations: Sequence[SegmentationEvaluation], names: Sequence[str]) -> dict[str, Any]:
+    """What `acnn evaluate` prints of a segmentation.
+
+    Returns
+    -------
+    dict[str, Any]
+        `accuracy`, the mean over shapes; `iou` of each class over all shapes, None where it does not occur, and
+        `mean_iou`; `confusion`; `classes`; and `shapes`.
+    """
+    confusion = np.mean([evaluation.confusion for evaluation in evaluations], axis=0)
+    iou = intersection_over_union(confusion)
+    return {
+        "accuracy": float(np.mean([evaluation.accuracy for evaluation in evaluations])),
+        "mean_iou": float(np.nanmean(iou)),
+        "iou": {name: None if np.isnan(value) else float(value) for name, value in zip(names, iou, strict=True)},
+        "classes": list(names),
+        "confusion": confusion.tolist(),
+        "shapes": [evaluation.as_dict() for evaluation in evaluations],
+    }

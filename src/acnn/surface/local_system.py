@@ -1,0 +1,208 @@
+"""Rows of rational heat kernels on the neighbourhood of one cell: sparse systems of all angles on one pattern."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from acnn.errors import InputError
+from acnn.surface.rational_kernels import (
+    TILE,
+    clip_tile,
+    combine,
+    count_entries,
+    factorise,
+    inner_faces,
+    list_entries,
+    solve_repeatedly,
+)
+from acnn.surface.sparse_rows import clipping_workspace
+from acnn.types import FloatArray, IntArray
+
+
+class Triangles(NamedTuple):
+    """A triangulation, with the faces around each vertex.
+
+    Attributes
+    ----------
+    faces : (m, 3) int32 array
+    start : (n + 1,) int32 array
+        Start of each vertex in the list below.
+    around : (3 m,) int32 array
+        Faces, by vertex.
+    """
+
+    faces: NDArray[np.int32]
+    start: NDArray[np.int32]
+    around: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, faces: IntArray, vertices: int) -> Triangles:
+        """Group the faces of a mesh or cloud of n vertices."""
+        around = (np.argsort(faces.ravel(), kind="stable") // 3).astype(np.int32)
+        count = np.bincount(faces.ravel(), minlength=vertices)
+        start = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
+        return cls(np.ascontiguousarray(faces, dtype=np.int32), start, around)
+
+
+class Workspace:
+    """Arrays that a thread uses again for every cell: new ones would have to be mapped into memory each time.
+
+    Parameters
+    ----------
+    vertices : int
+        Number of vertices of the surface.
+    """
+
+    def __init__(self, vertices: int) -> None:
+        self.lookup = np.full(vertices, -1, np.int32)
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, length: int, dtype: type = np.float32, used: int = 0) -> NDArray[Any]:
+        """An array of at least `length` entries, of which the first `used` keep their values."""
+        array = self._arrays.get(name)
+        if array is None or len(array) < length:
+            grown: NDArray[Any] = np.empty(length + length // 2, dtype)
+            if array is not None:
+                grown[:used] = array[:used]
+            self._arrays[name] = array = grown
+        return array
+
+    def tile(self, name: str, rows: int) -> NDArray[np.float32]:
+        """A (rows, TILE) array with any values."""
+        return self.array(name, rows * TILE)[: rows * TILE].reshape(rows, TILE)
+
+
+class LocalSystem:
+    """The systems S + tau W of all angles on the neighbourhood of a cell, which share one sparsity pattern.
+
+    W is assembled from the faces inside the neighbourhood alone, so that no heat crosses its boundary and rows still
+    sum to 1.
+
+    Parameters
+    ----------
+    mass : (n,) array
+        Vertex areas of the surface, the diagonal of S.
+    triangles : Triangles
+        Of the surface.
+    local : (N,) array
+        The neighbourhood, in elimination order.
+    workspace : Workspace
+        Of this thread.
+    """
+
+    def __init__(self, mass: FloatArray, triangles: Triangles, local: IntArray, workspace: Workspace) -> None:
+        size, lookup = len(local), workspace.lookup
+        lookup[local] = np.arange(size, dtype=np.int32)
+        capacity = int((triangles.start[local + 1] - triangles.start[local]).sum())
+        inside, low, high = _integers(capacity), _integers(3 * capacity), _integers(3 * capacity)
+        faces = inner_faces(local, lookup, *triangles, inside, low, high)
+        lookup[local] = -1
+        self.inside, self.low, self.high = inside[:faces], low[: 3 * faces], high[: 3 * faces]
+        grouped, parent, seen = _integers(3 * faces), _none(size), _none(size)
+        row_starts, self.pointer, self.row_pointer = (np.zeros(size + k, np.int32) for k in (2, 1, 1))
+        count_entries(self.low, self.high, row_starts, grouped, parent, seen, self.pointer, self.row_pointer)
+        self.rows, self.columns, self.origin = (_integers(self.pointer[-1]) for _ in range(3))
+        self.entry, fill = _integers(3 * faces), self.pointer[:-1].copy()
+        lists = self.rows, self.columns, self.origin, self.entry
+        list_entries(self.low, row_starts, grouped, parent, _none(size), fill, *lists)
+        self.area = mass[local]
+        self.order = np.argsort(local).astype(np.int32)
+        self.vertices = local[self.order]
+        self.workspace = workspace
+
+    def kernel_rows(
+        self,
+        targets: IntArray,
+        entries: FloatArray,
+        tau: float,
+        nodes: FloatArray,
+        polynomials: FloatArray,
+        keep: float,
+    ) -> tuple[IntArray, IntArray, FloatArray, IntArray, FloatArray]:
+        """Rows of p_t(z), z = S (S + tau W)^-1, for every angle and scale.
+
+        Parameters
+        ----------
+        targets : (r,) array
+            Vertices whose rows are computed, all in the neighbourhood.
+        entries : (angles, m, 3) array
+            Off-diagonal face entries of W for each angle.
+        tau : float
+            The pole is at -1 / tau.
+        nodes : (degree,) array
+        polynomials : (scales, degree + 1) array
+            Coefficients of p_t in the products of 4 (z - node).
+        keep : float
+            Least fraction of sum |row| that the stored entries hold; 1 stores all entries of the neighbourhood.
+
+        Returns
+        -------
+        begins, counts : (angles, scales, r) array
+            Start of each row in the lists below, and its number of entries.
+        sums : (angles, scales, r) array
+            Sum |row| before clipping.
+        vertices, values : (entries,) array
+
+        Raises
+        ------
+        InputError
+            Where the system is not positive definite.
+        """
+        size, (scales, terms), space = len(self.area), polynomials.shape, self.workspace
+        counts = np.zeros((len(entries), scales, len(targets)), np.int32)
+        begins, sums = np.zeros(counts.shape, np.int64), np.zeros(counts.shape)
+        area, nodes, polynomials = (array.astype(np.float32) for array in (self.area, nodes, polynomials))
+        position = self.order[np.searchsorted(self.vertices, targets)]
+        solutions, work = space.tile("solutions", terms * size), space.tile("work", size)
+        kernels, partial = space.tile("kernels", scales * size), space.tile("partial", 1)
+        largest, sizes = space.array("largest", scales * size), space.array("sizes", TILE * size)
+        candidates, clipping = space.array("candidates", TILE * size, np.int32), clipping_workspace(max(size, TILE))
+        tile_sums, tile_counts = np.zeros((scales, TILE)), np.zeros((scales, TILE), np.int32)
+        used = 0
+        for a in range(len(entries)):
+            factor = self._factor(entries[a], tau)
+            for first in range(0, len(targets), TILE):
+                width = min(TILE, len(targets) - first)
+                own = position[first : first + width]
+                solutions[:size] = 0.0
+                solutions[own, np.arange(width)] = 1.0 / area[own]
+                solve_repeatedly(*factor, area, nodes, work, solutions)
+                combine(solutions, area, polynomials, kernels, largest, partial, tile_sums)
+                vertices = space.array("vertices", used + scales * width * size, np.int32, used)
+                values = space.array("values", used + scales * width * size, np.float32, used)
+                before = used
+                used = clip_tile(
+                    kernels, largest, tile_sums, width, self.order, self.vertices, keep, candidates, sizes, *clipping,
+                    tile_counts, used, vertices, values,
+                )  # fmt: skip
+                columns, number = slice(first, first + width), tile_counts[:, :width]
+                counts[a, :, columns] = number
+                begins[a, :, columns] = before + (np.cumsum(number) - number.ravel()).reshape(number.shape)
+                sums[a, :, columns] = tile_sums[:, :width]
+        return begins, counts, sums, vertices[:used].copy(), values[:used].copy()
+
+    def _factor(self, entries: FloatArray, tau: float) -> tuple[Any, ...]:
+        """The Cholesky factor of one angle, by columns and by rows, and the inverse of its diagonal."""
+        size = len(self.area)
+        values, diagonal = np.zeros(len(self.rows)), self.area.copy()
+        pattern = self.inside, self.low, self.high, self.entry, self.pointer, self.rows
+        workspaces = np.zeros(size), _none(size), _none(size), self.pointer[:-1].copy()
+        if not factorise(entries, tau, *pattern, values, diagonal, *workspaces):
+            raise InputError(
+                "The heat system of this shape is not positive definite: it has triangles without area or with "
+                "coordinates that are not numbers. Repair it with 'acnn info SHAPE --repair OUT'."
+            )
+        single = values.astype(np.float32)
+        by_rows = self.row_pointer, self.columns, single[self.origin]
+        return (self.pointer, self.rows, single, *by_rows, diagonal.astype(np.float32))
+
+
+def _integers(length: int) -> NDArray[np.int32]:
+    return np.empty(length, np.int32)
+
+
+def _none(length: int) -> NDArray[np.int32]:
+    return np.full(length, -1, np.int32)

@@ -1,0 +1,50 @@
+"""Matching with landmarks: they choose between symmetric maps, and the map passes through them."""
+
+import json
+
+import numpy as np
+import pytest
+from analytic import bumpy
+
+from acnn.cli import main
+from acnn.errors import InputError
+from acnn.runs.match import match
+from acnn.shapes import Mesh, save
+
+
+@pytest.fixture(scope="module")
+def ellipsoid():
+    """A mesh that a half turn around z maps to itself."""
+    sphere = bumpy(3)
+    points = sphere.vertices / np.linalg.norm(sphere.vertices, axis=1, keepdims=True)
+    return Mesh(points * [1.0, 1.4, 2.0], sphere.faces)
+
+
+def test_landmarks_choose_between_symmetric_maps(ellipsoid):
+    turned = Mesh(ellipsoid.vertices * [-1, -1, 1], ellipsoid.faces)  # the same shape in space, other vertices
+    ends = [int((ellipsoid.vertices @ axis).argmax()) for axis in (*np.eye(3), -np.eye(3)[1])]
+    found = match(ellipsoid, turned, method="descriptors", landmarks=[[v, v] for v in ends], cache=False)
+    gaps = np.linalg.norm(ellipsoid.vertices[found.a_to_b] - ellipsoid.vertices, axis=1)
+    assert gaps.mean() < 0.05
+    assert (found.a_to_b[ends] == ends).all()
+    assert found.report["landmarks"]["count"] == 4
+    assert found.report["landmarks"]["contradictions"] == []
+
+
+def test_landmarks_on_the_command_line(ellipsoid, tmp_path, capsys):
+    for name in ("a.ply", "b.ply"):
+        save(ellipsoid, tmp_path / name)
+    tips = [int(v) for v in (ellipsoid.vertices[:, 2].argmax(), ellipsoid.vertices[:, 2].argmin())]
+    (tmp_path / "pairs.txt").write_text(f"north {tips[0]} {tips[0]}\nsouth {tips[1]} {tips[0]}\n")
+    shapes = [str(tmp_path / "a.ply"), str(tmp_path / "b.ply"), "--out", str(tmp_path / "r")]
+    options = ["--method", "descriptors", "--landmarks", str(tmp_path / "pairs.txt"), "--no-cache", "--json"]
+    assert main(["match", *shapes, *options]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert any("Landmarks north and south contradict each other" in text for text in facts["notices"])
+    written = np.loadtxt(tmp_path / "r" / "a_to_b.txt", dtype=int)
+    assert written[tips].tolist() == [tips[0], tips[0]]
+
+
+def test_landmarks_that_are_no_vertices(ellipsoid):
+    with pytest.raises(InputError, match="landmarks of B"):
+        match(ellipsoid, ellipsoid, method="descriptors", landmarks=[[0, 10**6]])

@@ -1,0 +1,76 @@
+"""Many pairs in one command: lists, resuming, failures, table and page."""
+
+import csv
+
+import pytest
+from analytic import bumpy, permuted
+
+from acnn.errors import InputError
+from acnn.runs.match_many import match_many, read_pairs
+from acnn.shapes import save
+
+OPTIONS = {"method": "descriptors", "refinement": "none", "cache": False, "workers": 1}
+
+
+@pytest.fixture
+def shapes(tmp_path):
+    mesh = bumpy(2)
+    save(mesh, tmp_path / "one.ply")
+    save(permuted(mesh, 1)[0], tmp_path / "two.ply")
+    save(permuted(mesh, 2)[0], tmp_path / "three <b>.ply")
+    (tmp_path / "broken.ply").write_text("ply\nnothing")
+    return tmp_path
+
+
+def test_pairs_are_matched_once_and_failures_do_not_stop_the_rest(shapes):
+    (shapes / "pairs.txt").write_text("# A\tB\none.ply\ttwo.ply\nbroken.ply\ttwo.ply\nthree <b>.ply\ttwo.ply\n")
+    pairs = read_pairs(shapes / "pairs.txt")
+    seen = []
+    found = match_many(pairs, shapes / "out", progress=lambda done, total: seen.append((done, total)), **OPTIONS)
+    assert [failure.item for failure in found.failures] == ["broken.ply to two.ply"]
+    assert "broken.ply" in found.failures[0].why
+    assert (len(found.matched), found.resumed, found.as_dict()["pairs"]) == (2, 0, 3)
+    assert seen[-1] == (3, 3)
+    with (shapes / "out" / "matches.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert [row["verdict"] for row in rows] == ["good", "", "good"]
+    assert rows[1]["failed"] == found.failures[0].why
+    text = (shapes / "out" / "index.html").read_text()
+    assert 'href="one_to_two/match.html"' in text
+    assert "three &lt;b&gt;.ply" in text
+    assert (shapes / "out" / "three_b_to_two" / "match.html").is_file()
+
+    before = (shapes / "out" / "one_to_two" / "map.npz").stat().st_mtime_ns
+    save(bumpy(2), shapes / "broken.ply")
+    again = match_many(pairs, shapes / "out", **OPTIONS)
+    assert (len(again.matched), again.resumed, again.failures) == (3, 2, [])
+    assert (shapes / "out" / "one_to_two" / "map.npz").stat().st_mtime_ns == before
+    changed = match_many(pairs[:1], shapes / "out", **OPTIONS | {"refinement": "zoomout"})
+    assert changed.resumed == 0
+
+
+def test_a_folder_is_matched_to_one_shape(shapes):
+    pairs = read_pairs(shapes, shapes / "two.ply")
+    assert [a.name for a, _ in pairs] == ["broken.ply", "one.ply", "three <b>.ply"]
+    assert {b.name for _, b in pairs} == {"two.ply"}
+
+
+def test_lists_that_cannot_be_understood(shapes):
+    (shapes / "pairs.txt").write_text("one.ply\n")
+    with pytest.raises(InputError, match="line 1: two files are needed"):
+        read_pairs(shapes / "pairs.txt")
+    with pytest.raises(InputError, match="give that as the second argument"):
+        read_pairs(shapes)
+    with pytest.raises(InputError, match="Leave the second argument out"):
+        read_pairs(shapes / "pairs.txt", shapes / "two.ply")
+    (shapes / "pairs.txt").write_text("# nothing\n")
+    with pytest.raises(InputError, match="no pairs"):
+        read_pairs(shapes / "pairs.txt")
+
+
+def test_files_of_others_are_not_overwritten(shapes):
+    (shapes / "out").mkdir()
+    (shapes / "out" / "index.html").write_text("mine")
+    with pytest.raises(InputError, match=r"index\.html"):
+        match_many([(shapes / "one.ply", shapes / "two.ply")], shapes / "out", **OPTIONS)
+    assert (shapes / "out" / "index.html").read_text() == "mine"
