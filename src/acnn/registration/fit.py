@@ -79,7 +79,7 @@ human body, less than a limb."""
 STEPS = 2
 """Local and global steps between two computations of weights."""
 
-REPAIRS = 12
+REPAIRS = 20
 """Most rounds of repair of damaged faces; every second one takes a ring of faces more."""
 
 FREED = 0.01
@@ -315,11 +315,13 @@ class _Problem:
         self.target = Target(self.shape)
         self.deformation = Deformation(Mesh(self.rest, template.faces))
         self.local_smoother = self.deformation.smoother(LOCAL_LENGTH)
-        # Closest points count where matches are around: what lies beyond the edge of a partial shape follows the
-        # template and is not drawn to that edge. At the edge itself the averaged density is 1/2.
-        density = np.minimum(self.deformation.areas, self.at.T @ known / max(known.sum(), 1))
-        self.matched = np.clip((self.local_smoother.solve(density) - 0.3) / 0.4, 0.0, 1.0)
-        self.held = np.ones(n)  # how far each vertex is held by the target: lowered by repair
+        self.matched: FloatArray = np.ones(n)  # how far closest points count
+        if isinstance(self.shape, PointCloud):
+            # The edge of a partial cloud is not sharp: what lies beyond follows the template, and is not drawn to that
+            # edge, if closest points count only where matches are around. At the edge their averaged density is 1/2.
+            density = np.minimum(self.deformation.areas, self.at.T @ known / max(known.sum(), 1))
+            self.matched = np.clip((self.local_smoother.solve(density) - 0.3) / 0.4, 0.0, 1.0)
+        self.held: FloatArray = np.ones(n)  # how far each vertex is held by the target: lowered by repair
 
     def start(self) -> _State:
         """First transformations: rotations fitted to the matches around each vertex, weighted by heat diffusion."""
