@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ UNSEEN = 136
 def main() -> None:
     """Render the images named on the command line, or all."""
     drawers: dict[str, Callable[[Path], Any]] = {
+        "first_match": first_match,
         "kernels_human": kernels_human,
         "kernels_cylinder": kernels_cylinder,
         "directions": directions,
@@ -44,6 +46,35 @@ def main() -> None:
     for name in asked.names or drawers:
         target = save_png(drawers[name](asked.run), OUT / f"{name}.png")
         print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+
+
+def first_match(_: Path) -> Any:
+    """The files of `acnn sample`: A and B in corresponding colours, and the texture of B on A."""
+    from acnn.runs.match_files import match_files
+    from acnn.runs.sample import write_sample
+    from acnn.runs.transfer import transfer_files
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write_sample(folder)
+        a, b, result = folder / "A.ply", folder / "B.obj", folder / "result"
+        match_files(a, b, None, result, barycentric=True)
+        transfer_files(result, b, a, folder / "A_painted.glb", "texture")
+        return first_match_image(folder, result, folder / "A_painted.glb")
+
+
+def first_match_image(sample: Path, result: Path, painted: Path) -> Any:
+    """A and B by their map, B with its texture, and A painted with it."""
+    from acnn.runs.first_match import render_textured
+    from acnn.shapes import load
+
+    size = {"size": (340, 518)}
+    shown = [load(result / f"{name}_colored.ply") for name in "ba"]
+    images = [render(shape, colors=shape.colors[:, :3] / 255.0, **size) for shape in shown]
+    textured = [load(sample / "B.obj"), load(painted)]
+    assert all(isinstance(shape, Mesh) for shape in textured)
+    images += [render_textured(shape, **size) for shape in textured]
+    return grid([images], [["B", "A, matched to B", "B with its texture", "the texture of B on A"]], text=18)
 
 
 def kernels_human(_: Path) -> Any:

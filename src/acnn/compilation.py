@@ -49,7 +49,9 @@ def compiled(**options: Any) -> Callable[[Function], Function]:
 
 
 @contextmanager
-def on_compilation(callback: Callable[[], None]) -> Iterator[None]:
+def on_compilation(
+    callback: Callable[[], None], *, pause: Callable[[], None] | None = None, go_on: Callable[[], None] | None = None
+) -> Iterator[None]:
     """While active, call `callback` once, as soon as compilation of code of this package begins.
 
     Code that numba loads from its disk cache does not count. Compilation in the worker processes of `run_in_processes`
@@ -59,19 +61,30 @@ def on_compilation(callback: Callable[[], None]) -> Iterator[None]:
     ----------
     callback : callable
         Called in the thread that compiles.
+    pause, go_on : callable or None
+        Called whenever compilation begins here, and when it ends.
 
     Yields
     ------
     None
     """
+    depth = 0  # compiling one function compiles those that it calls
 
     class Compilation(Listener):  # type: ignore[misc,unused-ignore]
         def on_start(self, event: Any) -> None:
-            if event.data["dispatcher"].py_func.__module__.startswith("acnn."):
+            nonlocal depth
+            if _is_own(event):
+                depth += 1
                 notify_compilation()
+                if depth == 1 and pause is not None:
+                    pause()
 
         def on_end(self, event: Any) -> None:
-            pass
+            nonlocal depth
+            if _is_own(event):
+                depth -= 1
+                if depth == 0 and go_on is not None:
+                    go_on()
 
     _callbacks.append(callback)
     try:
@@ -114,6 +127,10 @@ class _PauseCollection(Listener):  # type: ignore[misc,unused-ignore]
 @lru_cache(maxsize=1)
 def _install_pause() -> None:
     register("numba:compile", _PauseCollection())
+
+
+def _is_own(event: Any) -> bool:
+    return str(event.data["dispatcher"].py_func.__module__).startswith("acnn.")
 
 
 @lru_cache(maxsize=1)

@@ -192,9 +192,14 @@ def _synchronise(path: Path, mode: int) -> None:
 
 
 _TYPES = {
+    "BOOL": np.bool_,
     "U8": np.uint8,
+    "I8": np.int8,
     "U16": np.uint16,
+    "I16": np.int16,
+    "U32": np.uint32,
     "I32": np.int32,
+    "U64": np.uint64,
     "I64": np.int64,
     "F16": np.float16,
     "F32": np.float32,
@@ -225,18 +230,30 @@ def write_arrays(
     OSError
         Where it cannot be written; with a number of `FULL` where the disk is full.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
-
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     metadata = {"about": dict(about or {}), "checksum": _checksum(contiguous)}
-    try:
-        with atomic_file(path, durable=durable) as temporary:
-            save_file(contiguous, temporary, metadata={"acnn": json.dumps(metadata)})
-    except SafetensorError as error:
-        if number := full_disk(error):
-            raise OSError(number, os.strerror(number), str(path)) from error
-        raise
+    header: dict[str, Any] = {"__metadata__": {"acnn": json.dumps(metadata)}}
+    names = {np.dtype(kind): name for name, kind in _TYPES.items()}
+    order = sorted(contiguous, key=lambda name: (-contiguous[name].itemsize, name))  # so that all are aligned
+    offset = 0
+    for name in order:
+        array = contiguous[name]
+        end = offset + array.nbytes
+        header[name] = {"dtype": names[array.dtype], "shape": list(array.shape), "data_offsets": [offset, end]}
+        offset = end
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    # Not by safetensors itself, which copies all arrays into memory first.
+    with atomic_file(path, durable=durable) as temporary, temporary.open("wb") as stream:
+        stream.write(len(text).to_bytes(8, "little") + text)
+        for name in order:
+            flat = contiguous[name].reshape(-1).view(np.uint8)
+            for begin in range(0, len(flat), _CHUNK):
+                stream.write(flat[begin : begin + _CHUNK].data)
+
+
+_CHUNK = 1 << 24
+"""Bytes written at a time: arrays may be larger than memory, on disk themselves."""
 
 
 def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
@@ -339,7 +356,7 @@ def _mapped(path: Path) -> tuple[dict[str, NDArray[Any]], Any]:
     if not isinstance(header, dict):
         raise ValueError("its header is damaged")
     metadata = header.pop("__metadata__", None)
-    arrays = {}
+    arrays: dict[str, NDArray[Any]] = {}
     for name, about in header.items():
         try:
             begin, end = (8 + length + int(offset) for offset in about["data_offsets"])

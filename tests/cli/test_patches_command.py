@@ -36,6 +36,19 @@ def test_second_run_comes_from_the_cache_and_out_writes_the_operator(shape, tmp_
     assert np.isfinite(read_patches(tmp_path / "o.safetensors").values).all()
 
 
+def test_a_large_operator_is_written_without_the_cache_and_leaves_nothing_else(shape, tmp_path, monkeypatch):
+    arguments = ["patches", shape, "--angles", "2", "--scales", "6", "--out"]
+    assert main([*arguments, str(tmp_path / "small.safetensors"), "--no-cache"]) == 0
+    monkeypatch.setattr("acnn.runs.patches.LARGE", 0)
+    assert main([*arguments, str(tmp_path / "new" / "large.safetensors")]) == 0
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["large.safetensors"]
+    assert not list((tmp_path / "cache").glob("patches-*"))
+    small, large = (read_patches(tmp_path / name) for name in ("small.safetensors", "new/large.safetensors"))
+    np.testing.assert_array_equal(large.start, small.start)
+    np.testing.assert_array_equal(large.vertices, small.vertices)
+    np.testing.assert_array_equal(large.values, small.values)
+
+
 @pytest.mark.parametrize(
     "wrong", [["--scales", "a,b"], ["--kernel", "magic"], ["--angles", "0"], ["--check", "-1"], ["--unit", "0"]]
 )

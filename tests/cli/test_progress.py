@@ -12,7 +12,7 @@ from analytic import bumpy, permuted, write_bumps
 
 from acnn.cli import main
 from acnn.cli.app import Output
-from acnn.progress import begin_stage, named_stages
+from acnn.progress import begin_stage, expect_stages, named_stages
 from acnn.shapes import save
 from acnn.training.parallel import run_in_processes
 
@@ -162,6 +162,25 @@ def test_the_line_moves_while_a_stage_reports_nothing(monkeypatch):
         begin_stage(progress, "going on")
         terminal.until(lambda t: "going on" in t.rows[0])
         assert "/" not in terminal.rows[0]
+
+
+def test_one_remaining_time_covers_all_stages(monkeypatch):
+    def left(row):
+        found = re.search(r"about 0:0(\d):(\d\d) left in total", row)
+        return 60 * int(found[1]) + int(found[2]) if found else None
+
+    with terminal_for_errors(monkeypatch) as terminal, Output().progress() as progress:
+        expect_stages(progress, {"first": 40.0, "second": 20.0})
+        begin_stage(progress, "first")
+        terminal.until(lambda t: len({left(row) for row in t.seen if "first" in row} - {None}) >= 3)  # it advances
+        assert max(left(row) or 0 for row in terminal.seen) <= 60
+        progress(1, 2)
+        terminal.until(lambda t: "1/2, about 0:0" in t.rows[0])
+        begin_stage(progress, "second")
+        terminal.until(lambda t: "second" in t.rows[0] and left(t.rows[0]) is not None)
+        assert left(terminal.rows[0]) <= 20
+        compile_something(5)
+        terminal.until(lambda t: any("compiling (first run only), about" in row for row in t.seen))
 
 
 def test_messages_and_nested_stages_share_the_display(monkeypatch):

@@ -91,7 +91,12 @@ def test_the_file_is_named_and_the_code_is_that_of_bad_input(tmp_path: Path, cap
 
 
 def test_shapes_that_can_be_matched_pass() -> None:
-    for shape in (builtin_human(0, 0), bumpy(1), PointCloud(bumpy(1).vertices), joined(bumpy(2), specks(49, 0.01))):
+    for shape in (
+        builtin_human(0, 0),
+        bumpy(1),
+        PointCloud(builtin_human(0, 0).vertices),
+        joined(bumpy(2), specks(49, 0.01)),
+    ):
         assert check_matchable(shape, "A") == []
     rod = Mesh(bumpy(2).vertices * [1, 1e-3, 1e-3], bumpy(2).faces)
     assert check_matchable(rod, "A") == []

@@ -1,6 +1,7 @@
 """The Markdown files of the project, taken apart: headings, links, code."""
 
 import re
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,6 +12,7 @@ FILES += [str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md"))]
 FILES += [
     str(p.relative_to(ROOT)) for folder in ("experiments", "benchmarks") for p in sorted(ROOT.glob(f"{folder}/**/*.md"))
 ]
+sys.path.insert(0, str(ROOT / "docs"))  # for the hooks of the site
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 
@@ -57,6 +59,21 @@ class Page:
     @property
     def inline_code(self) -> list[str]:
         return [" ".join(code.split()) for code in re.findall(r"`([^`]+)`", self.prose)]
+
+
+def command_lines(page, programs=("acnn ", "python ", "make ")):
+    """(line, command) for every command line in a block of a page; what follows two spaces is a remark."""
+    for block in page.blocks:
+        if block.language in ("", "sh", "bash", "console"):
+            for offset, line in enumerate(block.text.splitlines()):
+                bare = re.split(r"  +|\s#", line.strip().removeprefix("$ "))[0]
+                if bare.startswith(programs):
+                    yield block.line + offset, bare
+
+
+def acnn_commands(page):
+    """(line, command) for every command line of `acnn`."""
+    return command_lines(page, ("acnn ",))
 
 
 PAGES = [Page(name) for name in FILES]

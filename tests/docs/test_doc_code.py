@@ -1,60 +1,73 @@
-"""Python blocks of the Markdown files run: page by page, in order, each page in a folder of its own.
+"""Commands and Python blocks of the Markdown files run as they stand, on the files of `acnn sample`.
 
-In the folder are `person.ply`, `other.ply` and `scan.obj` (small closed meshes of one connectivity), and `run`, a small
-network that has learned from them for two steps. A page's blocks share their names, and those of `given` are known
-beforehand.
+Commands of `RUN` run first, in their order, in one folder; then the Python blocks of all pages, in the same folder. The
+blocks of a page share their names. Commands that serve a page, or that train for minutes, are only parsed
+(`test_doc_commands.py`).
 """
 
 import os
+import shlex
 
 import numpy as np
 import pytest
-from analytic import bumpy
-from doc_pages import PAGES
+from doc_pages import PAGES, acnn_commands
+from generated_pages import attribute_docs, settings_markdown
 
-from acnn.runs.train import train_run
-from acnn.shapes import Mesh, save
-from acnn.training import preset_config
+from acnn.cli import main
+from acnn.training import RunConfig
 
+RUN = ("README.md", "docs/index.md", "docs/tutorial.md")
+NOT_RUN = ("acnn view", "acnn demo")
+COMMANDS = list(
+    dict.fromkeys(
+        line
+        for name in RUN
+        for page in PAGES
+        if page.name == name
+        for _, line in acnn_commands(page)
+        if not line.startswith(NOT_RUN)
+    )
+)
 WITH_CODE = [page for page in PAGES if any(block.language == "python" for block in page.blocks)]
-
-
-def given(page):
-    """Names that a page speaks of without making them."""
-    if page == "README.md":
-        import torch
-
-        return {"x": torch.ones(len(bumpy(2).vertices), 64)}
-    return {}
 
 
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
+    """A folder in which all commands have run, and their exit codes."""
     folder = tmp_path_factory.mktemp("pages")
-    mesh = bumpy(2)
-    stretched = Mesh(mesh.vertices * [1.0, 1.2, 0.9], mesh.faces)
-    data = folder / "data"
-    data.mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACNN_CACHE", str(folder / "cache"))
-        for name, shape in (("person", mesh), ("other", stretched)):
-            save(shape, data / f"{name}.ply")
-        changes = {"epochs": 1, "minutes": 0, "angles": 4, "scales": "6,36", "architecture": "FC8+IC8+FC16+Softmax"}
-        train_run(data, folder / "run", preset_config("quick").with_changes(changes))
-        for name, shape in (("person", mesh), ("other", stretched)):
-            save(shape, folder / f"{name}.ply")
-        save(stretched, folder / "scan.obj")
         patch.chdir(folder)
-        yield folder
+        yield folder, {line: main(shlex.split(line)[1:]) for line in COMMANDS}
 
 
-def test_there_are_blocks():
-    assert {"README.md", "docs/engineers.md"} <= {page.name for page in WITH_CODE}
+def test_there_are_commands_and_blocks():
+    assert COMMANDS[0] == "acnn sample --out sample"
+    assert {line.split()[1] for line in COMMANDS} >= {"info", "match", "transfer", "train", "evaluate", "report"}
+    assert {"README.md", "docs/engineers.md", "docs/tutorial.md"} <= {page.name for page in WITH_CODE}
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_command_runs(line, workplace):
+    # A moved mesh with damaged faces is written, and reported with exit code 1.
+    assert workplace[1][line] in ((0, 1) if "--shape" in line else (0,))
+
+
+def test_results_of_commands_are_right(workplace):
+    """The map of the first command is close to the ground truth, and so is what is transferred along it."""
+    from acnn.shapes import load
+
+    truth = np.loadtxt("sample/A_to_B.txt", dtype=int)
+    found = np.loadtxt("result/a_to_b.txt", dtype=int)
+    b = load("sample/B.obj").vertices
+    assert np.linalg.norm(b[found] - b[truth], axis=1).mean() < 0.02  # metres
+    assert np.mean(np.loadtxt("A_labels.txt") == np.loadtxt("sample/A_labels.txt")) > 0.95
+    assert load("A_painted.glb").texture is not None
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
 def test_blocks_run(page, workplace):
-    names = {"__name__": "page", **given(page.name)}
+    names = {"__name__": "page"}
     for block in page.blocks:
         if block.language == "python":
             # Lines of the block are those of the file, so that an error says where it is.
@@ -65,4 +78,13 @@ def test_blocks_run(page, workplace):
         assert np.isfinite(float(names["loss"].detach()))
         assert names["table"].shape == (len(names["mesh"].vertices), 8, 3, 3)
         assert np.allclose(names["W"].sum(axis=1), 0, atol=1e-9)
-    assert os.getcwd() == str(workplace)
+    assert os.getcwd() == str(workplace[0])
+
+
+def test_all_settings_have_a_meaning():
+    table = settings_markdown()
+    for line in table.splitlines():
+        if line.startswith("| `"):
+            assert len(line.split(" | ")[2].strip(" |")) > 5, line
+    assert table.count("\n| `") > 50
+    assert "angles" in attribute_docs(type(RunConfig().patches))

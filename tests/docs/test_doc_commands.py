@@ -7,25 +7,14 @@ import sys
 
 import pytest
 import typer
-from doc_pages import PAGES, ROOT
+from doc_pages import PAGES, ROOT, command_lines
 
 from acnn.cli.app import app
 
 PROGRAM = typer.main.get_command(app)
 
 
-def command_lines():
-    """(page, line, command) for every command line in a block; what follows two spaces is a remark."""
-    for page in PAGES:
-        for block in page.blocks:
-            if block.language in ("", "sh", "bash", "console"):
-                for offset, line in enumerate(block.text.splitlines()):
-                    bare = re.split(r"  +|\s#", line.strip().removeprefix("$ "))[0]
-                    if bare.startswith(("acnn ", "python ", "make ")):
-                        yield page.name, block.line + offset, bare
-
-
-LINES = list(command_lines())
+LINES = [(page.name, line, text) for page in PAGES for line, text in command_lines(page)]
 
 
 def named(words):

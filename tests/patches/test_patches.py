@@ -174,3 +174,11 @@ def test_rows_can_be_cut_to_their_largest_entries(mesh, operator):
     np.testing.assert_allclose(found[largest], whole[largest] / whole[largest].sum(), atol=2e-3)
     with pytest.raises(InputError, match="entries"):
         replace(SMALL, entries=-1)
+
+
+def test_rows_computed_angle_by_angle_on_disk_are_the_same(mesh, operator, tmp_path):
+    on_disk = build_patches(mesh, SMALL, folder=tmp_path)
+    assert isinstance(on_disk.values, np.memmap)
+    for name in ("start", "vertices", "values", "eigenvalues", "eigenfunctions"):
+        np.testing.assert_array_equal(getattr(on_disk, name), getattr(operator, name))
+    assert on_disk.facts["mass_kept_per_scale"] == pytest.approx(operator.facts["mass_kept_per_scale"])

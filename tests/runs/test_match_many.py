@@ -1,10 +1,12 @@
 """Many pairs in one command: lists, resuming, failures, table and page."""
 
 import csv
+import json
 
 import pytest
 from analytic import bumpy, permuted
 
+from acnn.cli import main
 from acnn.errors import InputError
 from acnn.runs.match_many import match_many, read_pairs
 from acnn.shapes import save
@@ -74,3 +76,14 @@ def test_files_of_others_are_not_overwritten(shapes):
     with pytest.raises(InputError, match=r"index\.html"):
         match_many([(shapes / "one.ply", shapes / "two.ply")], shapes / "out", **OPTIONS)
     assert (shapes / "out" / "index.html").read_text() == "mine"
+
+
+def test_the_command_reports_failures_with_exit_code_1(shapes, capsys):
+    options = ["--method", "descriptors", "--refine", "none", "--no-cache", "--workers", "1", "--json"]
+    assert main(["match", str(shapes), str(shapes / "two.ply"), "--out", str(shapes / "out"), *options]) == 1
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["pairs"] == 3
+    assert [entry["item"] for entry in facts["failed"]] == ["broken.ply to two.ply"]
+    assert main(["match", "--out", str(shapes / "other")]) == 2
+    (shapes / "pairs.txt").write_text("one.ply two.ply\n")
+    assert main(["match", str(shapes / "one.ply"), "--pairs", str(shapes / "pairs.txt")]) == 2

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from analytic import bumpy, cylinder, grid, permuted, rotation, sphere, torus
 
+from acnn.datasets import builtin_human
 from acnn.shapes import Mesh
 from acnn.surface import curvature_tensors, principal_frames, surface_of
 
@@ -65,3 +66,11 @@ def test_frames_do_not_depend_on_the_order_of_vertices():
     row = {tuple(sorted(face)): i for i, face in enumerate(other.faces.tolist())}
     match = [row[tuple(sorted(face))] for face in place[mesh.faces].tolist()]
     assert degrees(before[:, 0], after[match, 0]).max() < 1e-4
+
+
+def test_large_shapes_are_averaged_by_iteration_with_the_same_result(monkeypatch):
+    surface = surface_of(builtin_human())
+    expected = curvature_tensors(surface)
+    monkeypatch.setattr("acnn.surface.curvature.DIRECT", 0)
+    found = curvature_tensors(surface)
+    assert np.abs(found - expected).max() < 1e-7 * np.abs(expected).max()

@@ -191,3 +191,13 @@ def test_a_cloud_has_nearly_the_kernels_of_the_mesh():
     rows = np.arange(0, len(mesh.vertices), 50)
     isotropic = [exact(s, 24.0, 1.0, 0.0, rows) for s in (surface, cloud)]
     assert np.median(np.abs(isotropic[0] - isotropic[1]).sum(axis=1)) < 0.05
+
+
+def test_large_shapes_have_an_elimination_order_for_each_cell_with_the_same_rows(human, monkeypatch):
+    rows = np.arange(0, len(human.vertices), 100)
+    frames = principal_frames(human)
+    expected = RationalKernels(human, frames).rows(100.0, [0.4], [3.0, 24.0], 1.0, rows)
+    monkeypatch.setattr("acnn.surface.rational.ONE_ORDER", 0)
+    found = RationalKernels(human, frames).rows(100.0, [0.4], [3.0, 24.0], 1.0, rows)
+    n, count = len(human.vertices), 2 * len(rows)
+    assert np.abs(found.dense(n, 0, count) - expected.dense(n, 0, count)).sum(axis=1).max() < 1e-5

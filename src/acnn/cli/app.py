@@ -27,6 +27,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,10 +42,12 @@ if TYPE_CHECKING:
 LOGGER = logging.getLogger(__name__)
 FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 COMPILING = "compiling (first run only, about half a minute)"
+HELP = ["-h", "--help"]
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("sample", "demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "register", "statistics", "report", "view", "figure", "methods", "bench", "doctor", "cache"),
+    *("match", "transfer", "register", "statistics", "report", "view", "figure", "methods", "bench", "doctor"),
+    *("cache", "help"),
 )
 
 BARE = {("evaluate", "--pairs"): "all", ("evaluate", "--rotate"): "0"}
@@ -124,10 +127,16 @@ class Output:
         from acnn.cli._display import open_display
         from acnn.compilation import on_compilation
 
-        with open_display() as display, on_compilation(lambda: self.message(COMPILING)):
+        with open_display() as display:
             self._display = display
+            compiling = on_compilation(
+                lambda: self.message(COMPILING),
+                pause=lambda: display.compiling(True),
+                go_on=lambda: display.compiling(False),
+            )
             try:
-                yield display if stage is None else display.stage(stage)
+                with compiling:
+                    yield display if stage is None else display.stage(stage)
             finally:
                 self._display = None
 
@@ -217,6 +226,12 @@ class Commands(TyperGroup):
         names = {m.name for m in pkgutil.iter_modules(package.__path__) if m.name != "app" and m.name[0] != "_"}
         return [name for name in ORDER if name in names] + sorted(names - set(ORDER))
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command that the words begin with; for a misspelt one, the error names what is close to it."""
+        if not ctx.resilient_parsing and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"No such command '{args[0]}'.{_suggestion(args[0], self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of that name, or None if there is none."""
         if cmd_name not in self.list_commands(ctx):
@@ -231,7 +246,13 @@ class Commands(TyperGroup):
         return _flags_without_type(parsed)
 
 
-app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False)
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": HELP},  # of all commands below as well
+)
 
 
 def _show_version(asked: bool) -> None:
@@ -251,6 +272,26 @@ def _root(
     pass
 
 
+def show_help(words: Sequence[str]) -> None:
+    """Print the help of a command, or of the program for no words.
+
+    Raises
+    ------
+    InputError
+        Where there is no such command.
+    """
+    command = _flags_without_type(typer.main.get_command(app))
+    context = typer.Context(command, info_name="acnn", help_option_names=HELP)
+    for word in words:
+        names = command.list_commands(context) if hasattr(command, "list_commands") else []
+        if word not in names:
+            raise InputError(f"There is no command '{context.command_path} {word}'.{_suggestion(word, names)}")
+        command = command.get_command(context, word)
+        context = typer.Context(command, parent=context, info_name=word)
+    if text := command.get_help(context):  # empty where it has been printed in colours
+        print(text)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; see `acnn.cli.main`."""
     return _run_program(app, "acnn", arguments)
@@ -258,7 +299,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def run_alone(function: Callable[..., None], arguments: Sequence[str] | None = None) -> int:
     """Run one command as a separate program, such as an experiment, and return its exit code."""
-    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    settings = {"help_option_names": HELP}
+    program = typer.Typer(add_completion=False, pretty_exceptions_enable=False, context_settings=settings)
     program.command()(function)
     return _run_program(program, os.path.basename(sys.argv[0]), arguments)
 
@@ -336,16 +378,24 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
 def _with_bare_values(arguments: list[str]) -> list[str]:
     """The arguments, with the values of options of `BARE` that are last or followed by another option."""
     completed = []
-    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=True):
+    for argument, following in zip(arguments, [*arguments, "--"][1:], strict=True):
         completed.append(argument)
         if following.startswith("-") and (value := BARE.get((arguments[0], argument))) is not None:
             completed.append(value)
     return completed
 
 
+def _suggestion(word: str, names: Sequence[str]) -> str:
+    """A sentence on what may have been meant; empty if that is unknown."""
+    if close := get_close_matches(word, names, 3):
+        return f" Did you mean {' or '.join(repr(name) for name in close)}?"
+    return f" To match shapes: acnn match {word} OTHER." if os.path.isfile(word) else ""
+
+
 def _flags_without_type(command: Any) -> Any:
     """Return the command with an empty metavar for flags: they take no value, but typer would print <bool>."""
-    for option in [*command.params, command.get_help_option(typer.Context(command))]:
+    # The help option is made here, for good, and so needs its names.
+    for option in [*command.params, command.get_help_option(typer.Context(command, help_option_names=HELP))]:
         if getattr(option, "is_flag", False) and option.metavar is None:
             option.metavar = ""
     for inner in getattr(command, "commands", {}).values():

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import datasets, refinements, runs
 from acnn.cli.app import Output, command
 from acnn.errors import InputError
 
@@ -15,9 +16,13 @@ from acnn.errors import InputError
 @command
 def evaluate(
     out: Output,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder; with --pairs it may be left out.")],
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Run folder; with --pairs it may be left out.", autocompletion=runs),
+    ],
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.")
+        str | None,
+        typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.", autocompletion=datasets),
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Test shapes, e.g. 060-079.")] = None,
     pairs: Annotated[
@@ -31,7 +36,12 @@ def evaluate(
         str, typer.Option(metavar="auto|METHOD", help="With --pairs: as for 'acnn match'; descriptors need no RUN.")
     ] = "auto",
     refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="Refinement, reported under 'refined'.")
+        str,
+        typer.Option(
+            metavar="none|fm|zoomout|pfm|auto",
+            help="Refinement, reported under 'refined'.",
+            autocompletion=refinements,
+        ),
     ] = "auto",
     rotate: Annotated[
         int | None, typer.Option(metavar="[SEED]", help="With --pairs: rotate each shape at random.")

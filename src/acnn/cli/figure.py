@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import refinements
+from acnn.cli._completion import runs as completed_runs
 from acnn.cli.app import Force, Output, command
 
 
@@ -19,6 +21,7 @@ def figure(
             metavar="RUN...",
             help="Run folder, or the folder of 'acnn demo'; for comparison and partial also several, and names of "
             "methods for two shapes, such as bim.",
+            autocompletion=completed_runs,
         ),
     ],
     kind: Annotated[
@@ -31,7 +34,9 @@ def figure(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to render, e.g. 080,085,090.")] = None,
     shapes: Annotated[int, typer.Option(help="Number of shapes if --test is not given.")] = 4,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.")] = "auto",
+    refine: Annotated[
+        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
+    ] = "auto",
     up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
     workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
     force: Force = False,

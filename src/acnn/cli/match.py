@@ -7,27 +7,43 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import methods, models, refinements
 from acnn.cli.app import Force, Output, command
+from acnn.errors import InputError
 
 
 @command
 def match(
     out: Output,
-    a: Annotated[Path, typer.Argument(metavar="A", help="A mesh or point cloud.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder.")],
+    a: Annotated[
+        Path | None,
+        typer.Argument(metavar="A", help="A mesh or point cloud; a folder, to match each of its shapes to B."),
+    ] = None,
     b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Output folder; default: a new one, A_to_B.")
+    ] = None,
     method: Annotated[
         str,
         typer.Option(
             metavar="auto|METHOD",
             help="'auto': the pretrained model or, where it does not fit, descriptors. See 'acnn methods'.",
+            autocompletion=methods,
         ),
     ] = "auto",
     model: Annotated[
-        str | None, typer.Option(metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.")
+        str | None,
+        typer.Option(
+            metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.", autocompletion=models
+        ),
     ] = None,
     refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="Refinement of the map by functional maps.")
+        str,
+        typer.Option(
+            metavar="none|fm|zoomout|pfm|auto",
+            help="Refinement of the map by functional maps.",
+            autocompletion=refinements,
+        ),
     ] = "auto",
     reestimate: Annotated[
         bool, typer.Option("--reestimate", help="Batch statistics of the query, not of the training shapes.")
@@ -39,13 +55,21 @@ def match(
         int | None,
         typer.Option(
             metavar="N",
-            help="Match copies of at most N vertices; 0: the shapes themselves. Default: 3000, or the model's.",
+            help="Match copies of at most N vertices; 0: the shapes themselves. Default: 2500, or the model's.",
         ),
+    ] = None,
+    pairs: Annotated[
+        Path | None, typer.Option(metavar="LIST", help="Match many pairs: two files on each line, instead of A and B.")
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", help="Of many pairs: number of processes.")] = 2,
+    scheduler: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Of many pairs: Dask scheduler, instead of processes.")
     ] = None,
     landmarks: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Known pairs, '[name] vertex-of-A vertex-of-B' on each line, that guide the map."
+            metavar="FILE",
+            help="Known pairs, 'vertex-of-A vertex-of-B' or 'name vertex vertex' per line, that guide the map.",
         ),
     ] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Also write points inside triangles.")] = False,
@@ -55,9 +79,22 @@ def match(
 
     The pretrained model 'humans' is bundled; where it does not fit, matching falls back to descriptors.
     """
-    from acnn.runs.match_files import match_files
+    from acnn.runs.match_files import free_result_folder, match_files
     from acnn.viewer.match_page import FileMatch, write_match_page
 
+    options: dict[str, Any] = {
+        **{"method": method, "refinement": refine, "reestimate": reestimate, "unit": unit},
+        **{"working_size": working_size, "barycentric": barycentric, "force": force, "cache": out.cache},
+    }
+    many = a if a is not None and a.is_dir() and b is not None else pairs
+    if many is not None:
+        if landmarks is not None or (pairs is not None and a is not None):
+            raise InputError("--pairs: the list names the shapes, and landmarks belong to one pair. Leave them out.")
+        _match_many(out, many, b if many is a else None, folder, workers, scheduler, {**options, "model": model})
+        return
+    if a is None:
+        raise InputError("Give a shape to match, or a list of pairs with --pairs. 'acnn match --help' has examples.")
+    folder = folder or free_result_folder(a, b)
     kept: list[FileMatch] = []
     with out.progress() as progress:
         facts = match_files(
@@ -65,18 +102,11 @@ def match(
             b,
             model,
             folder,
-            method=method,
-            refinement=refine,
-            reestimate=reestimate,
-            unit=unit,
-            working_size=working_size,
             landmarks=landmarks,
-            barycentric=barycentric,
-            force=force,
-            cache=out.cache,
             progress=progress,
             keep=kept.append,
             announce=out.message,
+            **options,
         )
         for found in kept:
             facts |= {"page": str(write_match_page(found, folder / "match.html"))}
@@ -85,6 +115,41 @@ def match(
     out.result(facts, human=_text if kept else _classes_text)
     if facts.get("verdict") == "failed":
         out.message("verdict: failed. The files were written, but the map should not be used.")
+
+
+def _match_many(
+    out: Output,
+    source: Path,
+    target: Path | None,
+    folder: Path | None,
+    workers: int,
+    scheduler: str | None,
+    options: dict[str, Any],
+) -> None:
+    """Match the pairs of a list, or the shapes of a folder to one target."""
+    from acnn.runs.match_files import free_result_folder
+    from acnn.runs.match_many import match_many, read_pairs
+
+    listed = read_pairs(source, target)
+    with out.progress() as progress:
+        found = match_many(
+            listed,
+            folder or free_result_folder(source, target),
+            workers=workers,
+            scheduler=scheduler,
+            progress=progress,
+            **options,
+        )
+    for failure in found.failures:
+        out.failed(failure.item, failure.why)
+    out.result(found.as_dict(), human=_many_text)
+
+
+def _many_text(facts: dict[str, Any]) -> str:
+    verdicts = [match["verdict"] for match in facts["matched"]]
+    counts = ", ".join(f"{verdicts.count(name)} {name}" for name in ("good", "doubtful", "failed"))
+    resumed = f" ({facts['resumed']} from before)" if facts["resumed"] else ""
+    return f"{facts['table']}: {len(verdicts)} of {facts['pairs']} pairs matched{resumed}: {counts}\n{facts['page']}"
 
 
 def _text(facts: dict[str, Any]) -> str:

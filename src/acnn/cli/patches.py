@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import kernels
 from acnn.cli.app import Force, Output, command
 
 
@@ -18,7 +19,10 @@ def patches(
     alpha: Annotated[float, typer.Option(help="Anisotropy; 1 is isotropic.")] = 100.0,
     scales: Annotated[str, typer.Option(help="Diffusion times t, for a geodesic diameter of 200.")] = "3,6,12,24",
     kernel: Annotated[
-        str, typer.Option(metavar="auto|rational|squaring|spectral|exact", help="How kernels are computed.")
+        str,
+        typer.Option(
+            metavar="auto|rational|squaring|spectral|exact", help="How kernels are computed.", autocompletion=kernels
+        ),
     ] = "auto",
     keep: Annotated[float, typer.Option(help="Smallest fraction of the mass of a row to store.")] = 0.9,
     eigenpairs: Annotated[

@@ -6,13 +6,17 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import datasets, presets
 from acnn.cli.app import Output, command
 
 
 @command
 def prepare(
     out: Output,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
+    data: Annotated[
+        str,
+        typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.", autocompletion=datasets),
+    ],
     workers: Annotated[
         int, typer.Option(metavar="N", help="Number of processes; 1 uses all cores in one process.")
     ] = 1,
@@ -24,7 +28,11 @@ def prepare(
     ] = None,
     preset: Annotated[
         str | None,
-        typer.Option(metavar="P", help="Use the settings of 'acnn train --preset P'; options below override them."),
+        typer.Option(
+            metavar="P",
+            help="Use the settings of 'acnn train --preset P'; options below override them.",
+            autocompletion=presets,
+        ),
     ] = None,
     angles: Annotated[
         int | None, typer.Option(help="Number of directions, spread over half a turn. Without a preset: 16.")

@@ -7,13 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import refinements, runs
 from acnn.cli.app import Force, Output, command
 
 
 @command
 def report(
     out: Output,
-    run: Annotated[Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.")],
+    run: Annotated[
+        Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.", autocompletion=runs)
+    ],
     data: Annotated[
         str | None, typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.")
     ] = None,
@@ -23,7 +26,9 @@ def report(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to show, e.g. 080,085,090.")] = None,
     shapes: Annotated[int, typer.Option(help="Number of shapes if --test is not given.")] = 6,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.")] = "auto",
+    refine: Annotated[
+        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
+    ] = "auto",
     workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
     force: Force = False,
 ) -> None:

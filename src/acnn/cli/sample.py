@@ -29,5 +29,5 @@ def _text(facts: dict[str, Any]) -> str:
     lines = [f"{folder}: {len(files)} files"]
     lines += [f"  {name:<{width}}  {about}" for name, about in alone.items()]
     lines += [f"  {'shapes/':<{width}}  {len(files) - len(alone)} humans in one connectivity, to train on"]
-    lines += [f"Next: acnn match {folder / 'A.ply'} {folder / 'B.obj'} --out result"]
+    lines += [f"Next: acnn match {folder / 'A.ply'} {folder / 'B.obj'} --barycentric --out result"]
     return "\n".join(lines)

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._completion import datasets, presets, trained_methods
 from acnn.cli.app import Changes, Force, Output, command, settings_of
 
 
 @command
 def train(
     out: Output,
-    data: Annotated[str, typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.")],
+    data: Annotated[
+        str,
+        typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.", autocompletion=datasets),
+    ],
     folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")],
     preset: Annotated[
-        str | None, typer.Option(help="A preset or a .toml file; by default that of the method ('quick' for acnn).")
+        str | None,
+        typer.Option(
+            help="A preset or a .toml file; by default that of the method ('quick' for acnn).", autocompletion=presets
+        ),
     ] = None,
     changes: Changes = None,
     arch: Annotated[str | None, typer.Option(help="Architecture, e.g. FC64+IC64+FC256+Softmax.")] = None,
     method: Annotated[
-        str | None, typer.Option(help="What to train, see 'acnn methods'; by default that of the preset.")
+        str | None,
+        typer.Option(
+            help="What to train, see 'acnn methods'; by default that of the preset.", autocompletion=trained_methods
+        ),
     ] = None,
     task: Annotated[
         str | None, typer.Option(metavar="labels|segmentation|descriptor", help="What the network is trained for.")
@@ -46,6 +58,9 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List which shapes would be used, and why others not; compute nothing.")
+    ] = False,
     force: Force = False,
 ) -> None:
     """Train a network: to match shapes to the reference of a dataset, to label classes, or to describe points."""
@@ -55,13 +70,23 @@ def train(
     given = {key: value for key, value in named.items() if value is not None}
     config = config_of_method(method, preset, task).with_changes(settings_of(changes) | given)
 
+    if dry_run:
+        from acnn.runs.training_plan import plan_training
+
+        with out.progress() as progress:
+            plan = plan_training(
+                data, config, train_list=train_list, val_list=val_list, classes=classes, progress=progress
+            )
+        out.result(plan, human=_plan_text)
+        return
+
     def report(step: dict[str, Any]) -> None:
         if "validation_exact" in step:
             out.message(
                 f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact"
             )
 
-    with out.progress() as progress:
+    with out.progress() as progress, _hint_of_resuming(out, folder):
         facts, failures = train_run(
             data,
             folder,
@@ -78,6 +103,31 @@ def train(
     for failure in failures:
         out.failed(failure.item, failure.why)
     out.result({"run": str(folder), **facts}, human=_text)
+
+
+@contextmanager
+def _hint_of_resuming(out: Output, folder: Path) -> Iterator[None]:
+    """After an interruption, report what was kept."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if (folder / "checkpoint.safetensors").is_file():
+            out.message(f"{folder}: kept up to the last checkpoint. To continue, add --resume to the command.")
+        elif (folder / "run.json").is_file():
+            out.message(f"{folder}: no checkpoint was written yet. To start again, add --resume to the command.")
+        raise
+
+
+def _plan_text(plan: dict[str, Any]) -> str:
+    lines = [f"{plan['data']}: method {plan['method']}, {plan['reference_vertices']} vertices of the reference"]
+    for use in ("train", "validation"):
+        lines.append(f"{use} ({len(plan[use])})")
+        lines += [f"  {name}  {plan['vertices'][name]} vertices" for name in plan[use]]
+    if plan["augmented"]:
+        lines.append(f"and {plan['augmented']} shapes made of the training shapes")
+    lines.append(f"not used ({len(plan['unused'])})")
+    lines += [f"  {item['name']}  {item['why']}" for item in plan["unused"]]
+    return "\n".join(lines)
 
 
 def _text(facts: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from acnn.cli._completion import models, refinements
 from acnn.cli.app import Output, command
 
 
@@ -17,7 +18,9 @@ def view(
         list[Path],
         typer.Argument(metavar="SHAPE...|RUN|RESULT", help="Shape files, a run, or a folder that 'acnn match' wrote."),
     ],
-    model: Annotated[Path | None, typer.Option(metavar="RUN", help="Model that matches the shapes.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Model that matches the shapes.", autocompletion=models)
+    ] = None,
     port: Annotated[int | None, typer.Option(help="Port; default: 8080, or the next free one.")] = None,
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Address to listen on; anyone who can reach it can see the shapes.")
@@ -27,7 +30,9 @@ def view(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="For a run: shapes to show.")] = None,
     shapes: Annotated[int, typer.Option(help="For a run: number of shapes if --test is not given.")] = 3,
-    refine: Annotated[str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.")] = "auto",
+    refine: Annotated[
+        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
+    ] = "auto",
     up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
 ) -> None:
     """View shapes in a browser: matches, probabilities, kernels, filters. Stop with Ctrl-C.

@@ -30,7 +30,11 @@ FLAT = 1e-6
 """Thickness over length, as standard deviations of the points, below which a shape is flat."""
 
 
-def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[str]:
+UNITS = 2.0, 1e4
+"""Fewest and most units of length that the diagonal of a shape may have: a full shape has a diameter of 200."""
+
+
+def check_matchable(shape: Shape, name: str, *, spectral: bool = True, unit: float | None = None) -> list[str]:
     """Check that a shape has a surface on which vertices can be distinguished.
 
     Parameters
@@ -42,6 +46,8 @@ def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[s
     spectral : bool
         Whether eigenfunctions are needed: for descriptor matching, to which the pretrained model falls back. A network
         that was trained on fragments, or on shapes of many components, can match such shapes without.
+    unit : float or None
+        Unit of length that was given for the shape; None is its own.
 
     Returns
     -------
@@ -68,7 +74,14 @@ def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[s
             f"{who}: its {n} points lie on a line, as far as their extent shows, so there is no surface to match. "
             "Export the surface, without points that are far away from it."
         )
+    if unit is not None:
+        _check_unit(shape, who, unit)
     notices = []
+    if not isinstance(shape, Mesh) and n < MANY:
+        notices.append(
+            f"{who} has only {n} points: so few may not separate the two sides of thin regions, such as limbs. Sample "
+            f"the surface with {MANY:,} points or more, or give it as a mesh."
+        )
     if not thickness > FLAT * length:
         notices.append(f"{who} is flat: without curvature, matches follow its outline only.")
     if not spectral:
@@ -89,6 +102,20 @@ def check_matchable(shape: Shape, name: str, *, spectral: bool = True) -> list[s
         f"({unmatched} of {n} vertices) are unreliable: remove such debris for a clean map."
     )
     return notices
+
+
+def _check_unit(shape: Shape, who: str, unit: float) -> None:
+    """Raise InputError for a unit of length that no shape of this size can have."""
+    if not (np.isfinite(unit) and unit > 0):
+        raise InputError(f"The unit of length must be a positive number, not {unit:g}.")
+    points = shape.vertices[np.isfinite(shape.vertices).all(axis=1)]
+    diagonal = float(np.linalg.norm(np.ptp(points, axis=0)))
+    if not UNITS[0] <= diagonal / unit <= UNITS[1]:
+        raise InputError(
+            f"A unit of length of {unit:g} does not fit: the diagonal of {who} is {diagonal:g}, or "
+            f"{diagonal / unit:.2g} units, but a full shape is about 200 units long. If this is a full shape, "
+            f"its unit is about {diagonal / 200:.2g}; leave out --unit to have it measured."
+        )
 
 
 def describe_shape(shape: Mesh | PointCloud) -> dict[str, Any]:

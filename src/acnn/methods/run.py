@@ -257,6 +257,8 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         hint = f"Names of networks that come with the package: {', '.join(shipped_models())}."
         if (folder / "run.json").exists():
             hint = "It was stopped before the first model was saved."
+        elif below := _runs_below(folder):
+            hint = f"Did you mean {' or '.join(map(str, below))}?"
         raise InputError(f"{folder}: not a finished run, there is no model.safetensors in it. {hint}")
     path = folder / "model.safetensors"
     facts = _read_facts(folder / "run.json")
@@ -269,6 +271,11 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         )
     reference, mirror, classes = _read_reference(folder / "reference.safetensors", 0 if names else matcher.classes)
     return Run(folder, matcher, config, reference, mirror, facts, classes if names else None)
+
+
+def _runs_below(folder: Path) -> list[Path]:
+    """Folders of runs in a folder: `demo/run` in `demo`, say; at most three."""
+    return sorted(path.parent for path in folder.glob("*/model.safetensors"))[:3]
 
 
 def _read_reference(path: Path, classes: int) -> tuple[Mesh, IntArray | None, IntArray | None]:

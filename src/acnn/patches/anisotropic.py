@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -63,6 +64,7 @@ def build_patches(
     unit: float | None = None,
     threads: int | None = None,
     progress: Progress | None = None,
+    folder: Path | None = None,
 ) -> PatchOperator:
     """Compute the patch operator of a mesh or a point cloud.
 
@@ -81,6 +83,9 @@ def build_patches(
         None is one per core.
     progress : Progress or None
         Called with (done, total).
+    folder : Path or None
+        For large shapes: a folder for files that hold the rows, which are then computed angle by angle. Memory holds
+        those of one angle only.
 
     Raises
     ------
@@ -116,11 +121,17 @@ def build_patches(
     wide, eigenvalues, eigenfunctions = wide_part(surface, frames, settings, threads)
     narrow = [i for i in range(len(settings.scales)) if i not in wide]
     if narrow:
-        sparse = narrow_rows(surface, frames, settings, narrow, settings.keep, None, threads, progress)
-        if settings.entries:
-            sparse = largest_entries(sparse, settings.entries)
-        values = renormalise_and_round(sparse.start, sparse.values, threads)
-        start, vertices, mass_kept = sparse.start, sparse.vertices, sparse.mass_kept
+        kernels = heat_kernels(surface, frames, settings)
+        small = np.dtype(np.uint16 if n <= 65536 else np.int32)
+        if folder is None:
+            start, vertices, values, mass_kept = _stored_rows(
+                kernels, settings, settings.thetas, narrow, threads, progress
+            )
+            vertices = vertices.astype(small)
+        else:
+            start, vertices, values, mass_kept = _rows_on_disk(
+                kernels, settings, narrow, folder, small, threads, progress
+            )
     facts = {
         "vertices": n,
         "angles": settings.angles,
@@ -134,7 +145,7 @@ def build_patches(
     }
     return PatchOperator(
         start,
-        vertices.astype(np.uint16 if n <= 65536 else np.int32),
+        vertices,
         values,
         eigenvalues,
         eigenfunctions,
@@ -165,17 +176,8 @@ def kernels_by_scale(settings: PatchSettings, wide: Sequence[int]) -> dict[str, 
     return {f"{t:g}": "eigenpairs" if i in wide else other for i, t in enumerate(settings.scales)}
 
 
-def narrow_rows(
-    surface: Surface,
-    frames: FloatArray,
-    settings: PatchSettings,
-    scales: Sequence[int],
-    keep: float,
-    rows: IntArray | None = None,
-    threads: int | None = None,
-    progress: Progress | None = None,
-) -> SparseRows:
-    """Rows of all narrow kernels, ordered by angle, then narrow scale, then row.
+def heat_kernels(surface: Surface, frames: FloatArray, settings: PatchSettings) -> HeatKernels:
+    """The method that computes the narrow kernels.
 
     Parameters
     ----------
@@ -184,7 +186,39 @@ def narrow_rows(
     frames : (m, 2, 3) array
         Orthonormal frame of every face, the direction of theta = 0 first.
     settings : PatchSettings
-        Angles, scales, kernel.
+        Kernel and eigenpairs.
+
+    Returns
+    -------
+    HeatKernels
+    """
+    if settings.kernel == "squaring":
+        return SquaringKernels(surface, frames)
+    if settings.kernel == "spectral":
+        return SpectralKernels(surface, frames, settings.eigenpairs)
+    return ExactKernels(surface, frames) if settings.kernel == "exact" else RationalKernels(surface, frames)
+
+
+def narrow_rows(
+    kernels: HeatKernels,
+    settings: PatchSettings,
+    thetas: Sequence[float] | FloatArray,
+    scales: Sequence[int],
+    keep: float,
+    rows: IntArray | None = None,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> SparseRows:
+    """Rows of narrow kernels, ordered by angle, then narrow scale, then row.
+
+    Parameters
+    ----------
+    kernels : HeatKernels
+        Of the surface.
+    settings : PatchSettings
+        Anisotropy and scales.
+    thetas : Sequence[float] or array
+        Angles.
     scales : Sequence[int]
         Positions of the narrow scales.
     keep : float
@@ -201,32 +235,68 @@ def narrow_rows(
     SparseRows
     """
     times = [settings.scales[i] for i in scales]
-    arguments = (settings.alpha, list(settings.thetas))
-    if settings.kernel in ("auto", "rational"):
-        kernels = RationalKernels(surface, frames)
+    groups = [list(range(len(times)))]
+    if isinstance(kernels, RationalKernels):
         groups = _groups(times, MAX_RATIO)
-        parts = []
-        for number, group in enumerate(groups):
+    parts = []
+    for number, group in enumerate(groups):
 
-            def report(done: int, total: int, number: int = number) -> None:
-                if progress:
-                    progress(done + number * total, total * len(groups))
+        def report(done: int, total: int, number: int = number) -> None:
+            if progress:
+                progress(done + number * total, total * len(groups))
 
-            parts.append(
-                kernels.rows(*arguments, [times[i] for i in group], keep, rows, threads=threads, progress=report)
-            )
-        return (
-            parts[0]
-            if groups == [list(range(len(times)))]
-            else _interleaved(parts, groups, settings.angles, len(times))
+        chosen = [times[i] for i in group]
+        parts.append(
+            kernels.rows(settings.alpha, [*map(float, thetas)], chosen, keep, rows, threads=threads, progress=report)
         )
-    other: HeatKernels
-    if settings.kernel == "squaring":
-        other = SquaringKernels(surface, frames)
-    else:
-        spectral = settings.kernel == "spectral"
-        other = SpectralKernels(surface, frames, settings.eigenpairs) if spectral else ExactKernels(surface, frames)
-    return other.rows(*arguments, times, keep, rows, threads=threads, progress=progress)
+    if groups == [list(range(len(times)))]:
+        return parts[0]
+    return _interleaved(parts, groups, len(thetas), len(times))
+
+
+def _stored_rows(
+    kernels: HeatKernels,
+    settings: PatchSettings,
+    thetas: Sequence[float] | FloatArray,
+    scales: Sequence[int],
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[NDArray[np.int64], IntArray, NDArray[np.float16], FloatArray]:
+    """Rows of narrow kernels as an operator stores them: start, vertices, values; and the mass kept."""
+    sparse = narrow_rows(kernels, settings, thetas, scales, settings.keep, None, threads, progress)
+    if settings.entries:
+        sparse = largest_entries(sparse, settings.entries)
+    values = renormalise_and_round(sparse.start, sparse.values, threads)
+    return sparse.start, sparse.vertices, values, sparse.mass_kept
+
+
+def _rows_on_disk(
+    kernels: HeatKernels,
+    settings: PatchSettings,
+    scales: Sequence[int],
+    folder: Path,
+    small: np.dtype[Any],
+    threads: int | None,
+    progress: Progress | None,
+) -> tuple[NDArray[np.int64], IntArray, NDArray[np.float16], FloatArray]:
+    """`_stored_rows` of all angles, one after the other, with vertices and values in files of a folder."""
+    starts, masses, used = [np.zeros(1, np.int64)], [], 0
+    paths = folder / "vertices", folder / "values"
+    with paths[0].open("wb") as to_vertices, paths[1].open("wb") as to_values:
+        for angle, theta in enumerate(settings.thetas):
+
+            def report(done: int, total: int, angle: int = angle) -> None:
+                if progress:
+                    progress(done + angle * total, total * settings.angles)
+
+            start, vertices, values, mass_kept = _stored_rows(kernels, settings, [theta], scales, threads, report)
+            vertices.astype(small).tofile(to_vertices)
+            values.tofile(to_values)
+            starts.append(used + start[1:])
+            masses.append(mass_kept)
+            used += int(start[-1])
+    vertices, values = np.memmap(paths[0], small, "r"), np.memmap(paths[1], np.float16, "r")
+    return np.concatenate(starts), vertices, values, np.concatenate(masses)
 
 
 def wide_part(
@@ -356,7 +426,10 @@ def check_kernels(
     parts, mass = stiffness_parts(surface, frames), surface.vertex_areas
     wide, values, functions = wide_part(surface, frames, settings, threads)
     narrow = [i for i in range(len(settings.scales)) if i not in wide]
-    sparse = narrow_rows(surface, frames, settings, narrow, 1.0, targets, threads) if narrow else None
+    sparse = None
+    if narrow:
+        narrow_kernels = heat_kernels(surface, frames, settings)
+        sparse = narrow_rows(narrow_kernels, settings, settings.thetas, narrow, 1.0, targets, threads)
     kernels = [(a, s) for a in range(settings.angles) for s in range(len(settings.scales))]
     done = [0]
 

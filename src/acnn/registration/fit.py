@@ -326,8 +326,8 @@ class _Problem:
     def start(self) -> _State:
         """First transformations: rotations fitted to the matches around each vertex, weighted by heat diffusion."""
         source = self.at @ self.rest
-        weights = np.ones(len(self.trust))
-        rotations = np.tile(np.eye(3), (len(self.rest), 1, 1))
+        weights: FloatArray = np.ones(len(self.trust))
+        rotations: FloatArray = np.tile(np.eye(3), (len(self.rest), 1, 1))
         for _ in range(3):
             trust = (self.trust * weights)[:, None]
             products = (self.positions[:, :, None] * source[:, None, :]).reshape(-1, 9)

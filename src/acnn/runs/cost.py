@@ -16,6 +16,12 @@ vertices of a shape that is copied for that."""
 GIGABYTES = 0.7, 4.7e-9, 2e-6
 """Peak memory: constant, and the same coefficients, the first for the larger shape."""
 
+STAGES = {
+    **{"reading": 0.02, "working copies": 0.02, "operators": 0.58, "network output": 0.08},
+    **{"refinement": 0.23, "lifting": 0.02, "writing": 0.05},
+}
+"""Fraction of the time of a match that each stage takes, of A and B together."""
+
 MIN_REPORTED = 60.0
 """Shortest estimate that is reported, in seconds."""
 
@@ -166,6 +172,33 @@ def reading_cost(files: Sequence[Path]) -> ReadingCost:
     sizes = [file.stat().st_size if file.is_file() else 0 for file in files]
     counts = tuple(size // BYTES.get(file.suffix.lower(), TEXT) for file, size in zip(files, sizes, strict=True))
     return ReadingCost(tuple(files), counts, GIGABYTES[0] + GIGABYTES[2] * sum(counts))
+
+
+def match_stages(vertices: Sequence[int], working_size: int = 0, *, refined: bool = True) -> dict[str, float]:
+    """Expected seconds of the stages of a match through a network, on two cores.
+
+    Parameters
+    ----------
+    vertices : Sequence[int]
+        Number of vertices of A, or of A and B.
+    working_size : int
+        As for `match_cost`.
+    refined : bool
+        Whether the map is refined.
+
+    Returns
+    -------
+    dict[str, float]
+        By the names of the stages, in their order; working copies are made, and maps lifted, only of large shapes.
+    """
+    costs = [match_cost([count], working_size).seconds / 2 for count in vertices]
+    total = sum(costs)
+    stages = {stage: STAGES[stage] * total for stage in ("reading", "working copies")}
+    for name, cost in zip("AB", costs, strict=False):
+        of = f" of {name}" if len(costs) > 1 else ""
+        stages |= {f"{stage}{of}": STAGES[stage] * cost for stage in ("operators", "network output")}
+    last = ("refinement", "lifting", "writing") if refined else ("lifting", "writing")
+    return stages | {stage: STAGES[stage] * total for stage in last}
 
 
 def peak_memory_mb() -> float:

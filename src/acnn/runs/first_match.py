@@ -84,15 +84,15 @@ def show_first_match(match: FileMatch, textured: Mesh, folder: Path) -> Path:
     """
     assert isinstance(match.target, Mesh)
     labels = ["B with its texture", "A with the texture of B"]
-    save_png(grid([[_render_textured(match.target), _render_textured(textured)]], [labels]), folder / "texture.png")
+    save_png(grid([[render_textured(match.target), render_textured(textured)]], [labels]), folder / "texture.png")
     return write_match_page(match, folder / "match.html")
 
 
-def _render_textured(mesh: Mesh) -> Image:
-    """Render a mesh with its texture, sampled at the vertices of a subdivided mesh."""
+def render_textured(mesh: Mesh, **options: Any) -> Image:
+    """Render a mesh with its texture, sampled at the vertices of a subdivided mesh; options as of `render`."""
     texture = mesh.texture
     assert texture is not None
     assert texture.image is not None
     corners = Mesh(mesh.vertices[mesh.faces].reshape(-1, 3), np.arange(3 * len(mesh.faces)).reshape(-1, 3))
     fine, uv = refined_mesh(corners, texture.uv[texture.uv_faces].reshape(-1, 2), 3)
-    return render(fine, colors=sampled(texture.image, uv)[:, :3] / 255.0)
+    return render(fine, colors=sampled(texture.image, uv)[:, :3] / 255.0, **options)

@@ -208,7 +208,7 @@ def match_shape(
     """
     method = known_method(refinement)
     run.check_matches()
-    check_matchable(shape, "The shape", spectral=run.shipped)
+    check_matchable(shape, "The shape", spectral=run.shipped, unit=unit)
     run.check_triangulation(shape)
     copy = _copies([shape], working_size_of(working_size, run), progress)[0]
     surface, soft = _network_output(copy, run, unit, cache, progress)
@@ -291,7 +291,7 @@ def match(
     if run is not None:
         run.check_matches()
     spectral = run is None or run.shipped  # another network may have been trained on shapes like these
-    remarks = [*check_matchable(a, "A", spectral=spectral), *check_matchable(b, "B", spectral=spectral)]
+    remarks = [*check_matchable(a, "A", spectral=spectral, unit=unit), *check_matchable(b, "B", spectral=spectral)]
     if run is not None:
         run.check_triangulation(a)
         run.check_triangulation(b)

@@ -21,8 +21,8 @@ from acnn.errors import InputError
 from acnn.files import check_outputs, write_atomic
 from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
-from acnn.progress import Progress, begin_stage
-from acnn.runs.cost import machine_memory_mb, match_cost, reading_cost
+from acnn.progress import Progress, begin_stage, expect_stages
+from acnn.runs.cost import machine_memory_mb, match_cost, match_stages, reading_cost
 from acnn.runs.match import match, match_shape, resolve_method, working_size_of
 from acnn.runs.result_files import colored_files, numbered_as_file, rows_of_file, save_colored, write_lines
 from acnn.runs.segment import segment_file
@@ -134,7 +134,10 @@ def match_files(
     earlier = files_of_match(out)
     check_outputs(files, inputs=(a, b, None if landmarks is None else Path(landmarks)), earlier=earlier, force=force)
     size = working_size_of(working_size, run)
-    words = match_cost([len(one.vertices) for one in (shape, target) if one is not None], size).text(memory)
+    counts = [len(one.vertices) for one in (shape, target) if one is not None]
+    if run is not None:
+        expect_stages(progress, match_stages(counts, size, refined=refinement != "none"))
+    words = match_cost(counts, size).text(memory)
     if announce is not None and words:
         announce(words)
     if target is None:
@@ -178,6 +181,27 @@ def match_files(
         full = FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, facts)
         keep(_reduced_match(full, shown))
     return facts
+
+
+def free_result_folder(a: Path, b: Path | None) -> Path:
+    """A folder for a result that was given none: `A_to_B` below the current folder, or `A_to_B-2` and so on.
+
+    Parameters
+    ----------
+    a, b : Path
+        Files; without B the name is `A_to_reference`.
+
+    Returns
+    -------
+    Path
+        That does not exist yet.
+    """
+    name = f"{a.stem}_to_{b.stem if b is not None else 'reference'}"
+    folder, number = Path(name), 1
+    while os.path.lexists(folder):
+        number += 1
+        folder = Path(f"{name}-{number}")
+    return folder
 
 
 def _reduced_match(match: FileMatch, shown: tuple[Shape, Shape]) -> FileMatch:

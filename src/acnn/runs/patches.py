@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from acnn.errors import InputError
-from acnn.files import check_outputs
-from acnn.patches.anisotropic import check_kernels
+from acnn.files import check_outputs, make_folder
+from acnn.patches.anisotropic import build_patches, check_kernels
 from acnn.patches.settings import PatchSettings, parse_scales
 from acnn.progress import Progress, begin_stage
 from acnn.runs.cost import peak_memory_mb
@@ -21,6 +23,9 @@ from acnn.training.prepared import (
     usable_cache,
     write_patches,
 )
+
+LARGE = 20_000
+"""Vertices from which an operator that is written to a file is computed angle by angle, in files beside it."""
 
 
 def patches_of_file(
@@ -77,22 +82,31 @@ def patches_of_file(
         with usable_cache():
             unit, _ = cached_unit(shape, unit)
             known = sound_patches(patches_path(shape, chosen, unit)) is not None
-    operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=begin_stage(progress, "operator"))
-    memory = peak_memory_mb()
-    facts: dict[str, Any] = {
-        "shape": str(path),
-        **operator.facts,
-        "unit": operator.unit,
-        "from_cache": known,
-        "peak_memory_mb": memory,
-        "l1_error_median": None,
-        "l1_error_max": None,
-        "written_to": None,
-    }
-    if check:
-        checking = begin_stage(progress, "checking")
-        facts |= check_kernels(surface_of(shape, operator.unit), chosen, check, progress=checking)
-    if out is not None:
-        write_patches(operator, out)
-        facts["written_to"] = str(out)
+    # A large operator is kept beside its file instead of in memory, and not in the cache, which it would fill.
+    large = out is not None and not known and len(shape.vertices) > LARGE
+    if out and large:
+        make_folder(out)
+    with tempfile.TemporaryDirectory(dir=out.parent, prefix=".acnn-") if out and large else nullcontext() as folder:
+        building = begin_stage(progress, "operator")
+        if folder is None:
+            operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=building)
+        else:
+            operator = build_patches(shape, chosen, unit=unit, progress=building, folder=Path(folder))
+        facts: dict[str, Any] = {
+            "shape": str(path),
+            **operator.facts,
+            "unit": operator.unit,
+            "from_cache": known,
+            "peak_memory_mb": peak_memory_mb(),
+            "l1_error_median": None,
+            "l1_error_max": None,
+            "written_to": None,
+        }
+        if check:
+            checking = begin_stage(progress, "checking")
+            facts |= check_kernels(surface_of(shape, operator.unit), chosen, check, progress=checking)
+        if out is not None:
+            write_patches(operator, out)
+            facts["written_to"] = str(out)
+        del operator  # it may be open in the folder, which some systems then do not remove
     return facts

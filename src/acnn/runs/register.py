@@ -207,7 +207,7 @@ def register_files(
     # First of all, so that an interrupted call may write its own files again.
     names = sorted({*(file.name for file in earlier), *(file.name for file in written)})
     _write_json(folder / LIST, {"template": str(goal), "files": names, "complete": False})
-    results: dict[int, dict[str, Any]] = {i: kept for i, task in enumerate(tasks) if (kept := _kept(task)) is not None}
+    results: dict[int, dict[str, Any]] = {i: done for i, task in enumerate(tasks) if (done := _kept(task)) is not None}
     kept = len(results)
     failures: dict[int, str] = {}
     left = [i for i in range(len(tasks)) if i not in results]
@@ -257,7 +257,11 @@ def _register_task(task: Task) -> dict[str, Any]:
     folder = Path(task.out)
     save(done.mesh, folder / f"{task.name}.ply")
     buffer = io.BytesIO()
-    fields = {"residual": done.fit.residuals, "confidence": done.confidence, "has_data": done.fit.has_data}
+    fields: dict[str, Any] = {
+        "residual": done.fit.residuals,
+        "confidence": done.confidence,
+        "has_data": done.fit.has_data,
+    }
     np.savez_compressed(buffer, **fields)
     write_atomic(folder / f"{task.name}.npz", buffer.getvalue())
     largest = float(np.quantile(done.fit.residuals, 0.98)) or 1.0

@@ -152,7 +152,9 @@ def _read(data: bytes, path: Path) -> RawShape:
     form = content or named
     unsupported = next((what for magic, what in UNSUPPORTED.items() if data.startswith(magic)), None)
     if content is None and unsupported:
-        raise FormatError(f"it is {unsupported}")
+        formats = f"Give a file in one of the formats {', '.join(NAMES.values())}"
+        advice = "" if ";" in unsupported else f", not a mesh or a point cloud. {formats}"
+        raise FormatError(f"it is {unsupported}{advice}")
     if form is None:
         raise FormatError(f"neither its name nor its content is of a known format ({' '.join(SUFFIXES)})")
     if content is None and form in ("ply", "npy"):
@@ -183,5 +185,5 @@ def _reader(form: str) -> Callable[[bytes, Path], RawShape]:
 
 def _advice(message: str) -> str:
     """A closing sentence, unless the message already contains advice."""
-    advice = ("xport", "emove", "implify", "ename", "Load", "unpack", "fetch", "put it")
+    advice = ("xport", "emove", "implify", "ename", "Load", "Give a file", "unpack", "fetch", "put it")
     return "" if any(word in message for word in advice) else " Export or copy it again."

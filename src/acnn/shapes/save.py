@@ -32,7 +32,8 @@ SUPPORTED = {
 def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Write a shape in the format given by the file's suffix.
 
-    PLY is binary with float64 coordinates; OFF, OBJ and XYZ have all digits; STL and GLB have float32. The texture
+    PLY is binary with float32 coordinates, or float64 where that would move a vertex by more than 1e-6 of the diagonal;
+    OFF, OBJ and XYZ have all digits; STL and GLB have float32. The texture
     image is embedded in GLB; beside PLY and OBJ it becomes NAME.png, and OBJ also gets NAME.mtl. No file beside the
     shape is ever overwritten: where another file has that name, it becomes NAME-1.png and so on.
 

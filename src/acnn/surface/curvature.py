@@ -17,9 +17,11 @@ quadric fitted around every point.
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse.linalg import splu
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import cg, splu
 
 from acnn.arguments import check_arguments
+from acnn.errors import InputError
 from acnn.shapes.topology import mesh_edges
 from acnn.surface.cloud import quadric_tensors
 from acnn.surface.laplacian import stiffness
@@ -28,6 +30,9 @@ from acnn.types import FloatArray
 
 SMOOTHING = 3.0
 """Default radius, in normalised units, of curvature averaging: the standard deviation of its kernel."""
+
+DIRECT = 100_000
+"""Vertices up to which curvature is averaged by a factorisation; its cost grows faster than that of an iteration."""
 
 
 @check_arguments
@@ -126,13 +131,30 @@ def curvature_tensors(surface: Surface, smoothing: float = SMOOTHING) -> FloatAr
     system = stiffness(surface) * (0.5 * smoothing**2)
     system.setdiag(system.diagonal() + mass)
     upper = np.triu_indices(3)
-    packed = splu(system.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(
-        mass[:, None] * tensors[:, upper[0], upper[1]]
-    )
+    given = mass[:, None] * tensors[:, upper[0], upper[1]]
+    if len(mass) <= DIRECT:
+        packed = splu(system.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(given)
+    else:
+        packed = _conjugate_gradients(system.tocsr(), given)
     smoothed = np.empty_like(tensors)
     smoothed[:, upper[0], upper[1]] = packed
     smoothed[:, upper[1], upper[0]] = packed
     return smoothed
+
+
+def _conjugate_gradients(system: csr_array, given: FloatArray) -> FloatArray:
+    """Solve a symmetric positive definite system for every column, to 1e-10 of its length."""
+    scaling = diags_array(1.0 / system.diagonal())
+    solutions = []
+    for column in given.T:
+        solution, failed = cg(system, column, rtol=1e-10, maxiter=20_000, M=scaling)
+        if failed:
+            raise InputError(
+                "The curvature of this shape could not be averaged: it has triangles without area or with coordinates "
+                "that are not numbers. Repair it with 'acnn info SHAPE --repair OUT'."
+            )
+        solutions.append(solution)
+    return np.stack(solutions, axis=1)
 
 
 def _normal_cycle(surface: Surface) -> FloatArray:

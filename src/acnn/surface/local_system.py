@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from acnn.surface.rational_kernels import (
 )
 from acnn.surface.sparse_rows import clipping_workspace
 from acnn.types import FloatArray, IntArray
+
+Sparse: TypeAlias = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
 
 
 class Triangles(NamedTuple):
@@ -163,13 +165,13 @@ class LocalSystem:
         tile_sums, tile_counts = np.zeros((scales, TILE)), np.zeros((scales, TILE), np.int32)
         used = 0
         for a in range(len(entries)):
-            factor = self._factor(entries[a], tau)
+            by_columns, by_rows, inverse = self._factor(entries[a], tau)
             for first in range(0, len(targets), TILE):
                 width = min(TILE, len(targets) - first)
                 own = position[first : first + width]
                 solutions[:size] = 0.0
                 solutions[own, np.arange(width)] = 1.0 / area[own]
-                solve_repeatedly(*factor, area, nodes, work, solutions)
+                solve_repeatedly(*by_columns, *by_rows, inverse, area, nodes, work, solutions)
                 combine(solutions, area, polynomials, kernels, largest, partial, tile_sums)
                 vertices = space.array("vertices", used + scales * width * size, np.int32, used)
                 values = space.array("values", used + scales * width * size, np.float32, used)
@@ -184,7 +186,7 @@ class LocalSystem:
                 sums[a, :, columns] = tile_sums[:, :width]
         return begins, counts, sums, vertices[:used].copy(), values[:used].copy()
 
-    def _factor(self, entries: FloatArray, tau: float) -> tuple[Any, ...]:
+    def _factor(self, entries: FloatArray, tau: float) -> tuple[Sparse, Sparse, NDArray[np.float32]]:
         """The Cholesky factor of one angle, by columns and by rows, and the inverse of its diagonal."""
         size = len(self.area)
         values, diagonal = np.zeros(len(self.rows)), self.area.copy()
@@ -197,7 +199,7 @@ class LocalSystem:
             )
         single = values.astype(np.float32)
         by_rows = self.row_pointer, self.columns, single[self.origin]
-        return (self.pointer, self.rows, single, *by_rows, diagonal.astype(np.float32))
+        return (self.pointer, self.rows, single), by_rows, diagonal.astype(np.float32)
 
 
 def _integers(length: int) -> NDArray[np.int32]:

@@ -42,6 +42,10 @@ REACH_EDGES = 10.0
 CELL = 96
 """Mean number of vertices of a cell: three tiles of right-hand sides (`rational_kernels.TILE`)."""
 
+ONE_ORDER = 100_000
+"""Vertices up to which one elimination order serves all cells. It takes a factorisation of the full shape, whose cost
+grows faster than n; beyond, each cell has an order of its own."""
+
 MAX_RATIO = 8.0
 """Largest ratio of scales that are computed together; larger ratios need a higher degree."""
 
@@ -63,7 +67,8 @@ class RationalKernels:
         self.mean_edge = surface.mean_edge
         self.graph = distance_graph(surface)
         self.cells = partition(self.graph, CELL, np.linalg.norm(surface.vertices, axis=1))
-        self.rank = _elimination_rank(self.parts.matrix(), self.mass)
+        self.stiffness = self.parts.matrix()
+        self.rank = _elimination_rank(self.stiffness, self.mass) if len(self.mass) <= ONE_ORDER else None
         self.triangles = Triangles.of(surface.faces, len(self.mass))
 
     def rows(
@@ -125,7 +130,12 @@ class RationalKernels:
             if not hasattr(of_thread, "workspace"):
                 of_thread.neighbourhoods, of_thread.workspace = Neighbourhoods(self.graph), Workspace(n)
             local = of_thread.neighbourhoods.within(cell, reach)
-            local = local[np.argsort(self.rank[local])]
+            if self.rank is None:
+                local = np.sort(local)
+                rank = _elimination_rank(self.stiffness[local][:, local], self.mass[local])
+            else:
+                rank = self.rank[local]
+            local = local[np.argsort(rank)]
             system = LocalSystem(self.mass, self.triangles, local, of_thread.workspace)
             cell_targets = cell[position[cell] >= 0]
             computed = system.kernel_rows(cell_targets, entries, tau, nodes, polynomials, keep)
@@ -142,6 +152,7 @@ class RationalKernels:
                     progress(done, len(jobs))
         finally:
             pool.shutdown(cancel_futures=True)
+        del job, jobs  # they hold the pieces, which are freed one by one while they are joined
         return join(pieces, len(targets))
 
 

@@ -22,6 +22,9 @@ TYPES = {
     **{"int64": "i8", "uint64": "u8", "float": "f4", "double": "f8", "float32": "f4", "float64": "f8"},
 }
 
+ROUNDING = 1e-6
+"""Distance over the diagonal by which float32 may move a vertex."""
+
 MAX_HEADER = 1 << 16
 """Bytes within which the header must end."""
 
@@ -81,7 +84,10 @@ def read_ply(data: bytes, path: Path) -> RawShape:
 
 
 def write_ply(shape: Mesh | PointCloud, image_name: str | None = None) -> bytes:
-    """Bytes of a PLY file: float64 coordinates, normals, RGBA colours, faces and a texture coordinate per corner.
+    """Bytes of a PLY file: coordinates, normals, RGBA colours, faces and a texture coordinate per corner.
+
+    Numbers are float32, which all viewers read. Coordinates are float64 where rounding would move a vertex by more than
+    `ROUNDING` of the diagonal, or would make vertices coincide or faces degenerate.
 
     Parameters
     ----------
@@ -92,12 +98,14 @@ def write_ply(shape: Mesh | PointCloud, image_name: str | None = None) -> bytes:
     header = ["ply", "format binary_little_endian 1.0"]
     if image_name:
         header.append(f"comment TextureFile {image_name}")
-    vertex = [("position", "<f8", (3,))]
-    header += [f"element vertex {len(shape.vertices)}", *(f"property double {axis}" for axis in "xyz")]
+    single = _fits_single(shape)
+    vertex = [("position", "<f4" if single else "<f8", (3,))]
+    kind = "float" if single else "double"
+    header += [f"element vertex {len(shape.vertices)}", *(f"property {kind} {axis}" for axis in "xyz")]
     normals = shape.normals if isinstance(shape, PointCloud) else None
     if normals is not None:
-        vertex.append(("normals", "<f8", (3,)))
-        header += [f"property double {axis}" for axis in ("nx", "ny", "nz")]
+        vertex.append(("normals", "<f4", (3,)))
+        header += [f"property float {axis}" for axis in ("nx", "ny", "nz")]
     if shape.colors is not None:
         vertex.append(("colors", "u1", (4,)))
         header += [f"property uchar {channel}" for channel in ("red", "green", "blue", "alpha")]
@@ -112,14 +120,35 @@ def write_ply(shape: Mesh | PointCloud, image_name: str | None = None) -> bytes:
         face: list[tuple[str, str] | tuple[str, str, tuple[int]]] = [("n", "u1"), ("faces", "<i4", (3,))]
         header += [f"element face {len(shape.faces)}", "property list uchar int vertex_indices"]
         if shape.texture is not None:
-            face += [("k", "u1"), ("uv", "<f8", (6,))]
-            header.append("property list uchar double texcoord")
+            face += [("k", "u1"), ("uv", "<f4", (6,))]
+            header.append("property list uchar float texcoord")
         table = np.zeros(len(shape.faces), face)
         table["n"], table["faces"] = 3, shape.faces
         if shape.texture is not None:
             table["k"], table["uv"] = 6, shape.texture.uv[shape.texture.uv_faces].reshape(-1, 6)
         body.append(table.tobytes())
     return "\n".join([*header, "end_header\n"]).encode("utf-8") + b"".join(body)
+
+
+def _fits_single(shape: Mesh | PointCloud) -> bool:
+    """Whether float32 coordinates describe the same shape."""
+    exact = np.asarray(shape.vertices, np.float64)
+    if not len(exact):
+        return True
+    with np.errstate(over="ignore"):  # beyond the range of float32
+        rounded = exact.astype(np.float32).astype(np.float64)
+    diagonal = float(np.linalg.norm(np.ptp(exact, axis=0)))
+    if not np.abs(rounded - exact).max() <= ROUNDING * diagonal:
+        return False
+    if len(np.unique(rounded, axis=0)) < len(np.unique(exact, axis=0)):
+        return False
+    return not isinstance(shape, Mesh) or not np.any(_degenerate(rounded, shape) & ~_degenerate(exact, shape))
+
+
+def _degenerate(vertices: NDArray[np.float64], mesh: Mesh) -> NDArray[np.bool_]:
+    """(m,) which faces have no area."""
+    a, b, c = (vertices[mesh.faces[:, k]] for k in range(3))
+    return np.asarray(~np.cross(b - a, c - a).any(axis=1), bool)
 
 
 def _stack(columns: Columns, names: tuple[str, ...]) -> NDArray[np.float64]:
