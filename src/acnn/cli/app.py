@@ -46,7 +46,8 @@ HELP = ["-h", "--help"]
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("sample", "demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "statistics", "report", "view", "figure", "methods", "bench", "doctor", "cache", "help"),
+    *("match", "transfer", "register", "statistics", "report", "view", "figure", "methods", "bench", "doctor"),
+    *("cache", "help"),
 )
 
 BARE = {("evaluate", "--pairs"): "all", ("evaluate", "--rotate"): "0"}
