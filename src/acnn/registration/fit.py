@@ -82,6 +82,9 @@ STEPS = 2
 REPAIRS = 20
 """Most rounds of repair of damaged faces; every second one takes a ring of faces more."""
 
+SMOOTHINGS = 10
+"""Most rounds of smoothing of faces that are damaged after that."""
+
 FREED = 0.01
 """Weight of the target at vertices of damaged faces and around them, which then follow the template."""
 
@@ -366,7 +369,7 @@ class _Problem:
         factors = factorised(matrix + sp.diags_array(by_surface))
         # Without data nothing would keep a stretch from growing with the distance from those that cause it.
         areas = self.deformation.areas
-        support = self.smoother.solve(np.minimum(areas, self.at.T @ by_match + by_surface))
+        support = self.smoother.solve(np.minimum(areas, self.at.T @ data.by_match + data.by_surface))
         most = 1.0 + (self.level.stretch - 1.0) * np.clip(support, 0.0, 1.0)
         transformations = state.transformations
         for _ in range(STEPS):
@@ -381,11 +384,11 @@ class _Problem:
         rings = sp.csr_array(abs(self.deformation.stiffness) > 0)
         mesh = Mesh(self.rest, self.template.faces)
         data = self.data(state)  # kept, so that nothing changes elsewhere
-        best, fewest = (state, self.held), np.inf
+        best, fewest, worst = (state, self.held), np.inf, np.zeros(len(self.template.faces), bool)
         for growth in range(REPAIRS + 1):
             damaged = face_damage(self.shape, mesh, state.vertices, margin=MARGIN).damaged
             if damaged.sum() < fewest:
-                best, fewest = (state, self.held), damaged.sum()
+                best, fewest, worst = (state, self.held), damaged.sum(), damaged
             if not damaged.any() or growth == REPAIRS:
                 break
             region = np.zeros(len(self.rest), bool)
@@ -400,6 +403,21 @@ class _Problem:
             turned = np.where(region[:, None, None], nearest_stretches(extended, 1.2), state.transformations)
             state = self.solve(replace(state, transformations=turned), data)
         state, self.held = best
+        damaged, neighbours = worst, rings.astype(float)
+        for _ in range(SMOOTHINGS if fewest else 0):
+            # What is left are single faces between others that contradict each other: the mean of the neighbours
+            # unfolds them.
+            region = np.zeros(len(self.rest), bool)
+            region[self.template.faces[damaged]] = True
+            region = rings @ region > 0
+            around = (neighbours @ state.vertices) / neighbours.sum(axis=1)[:, None]
+            state = replace(state, vertices=np.where(region[:, None], around, state.vertices))
+            damaged = face_damage(self.shape, mesh, state.vertices, margin=MARGIN).damaged
+            if damaged.sum() < fewest:
+                best, fewest = (state, self.held), damaged.sum()
+            if not fewest:
+                break
+        state = best[0]
         return state, int((self.held < 1).sum())
 
     def result(self, state: _State, freed: int) -> Fit:
