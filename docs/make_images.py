@@ -68,7 +68,7 @@ def first_match_image(sample: Path, result: Path, painted: Path) -> Any:
     from acnn.runs.first_match import render_textured
     from acnn.shapes import load
 
-    size = {"size": (420, 640)}
+    size = {"size": (340, 518)}
     shown = [load(result / f"{name}_colored.ply") for name in "ba"]
     images = [render(shape, colors=shape.colors[:, :3] / 255.0, **size) for shape in shown]
     textured = [load(sample / "B.obj"), load(painted)]

@@ -38,6 +38,7 @@ _WHERE = {
     "principal_curvatures": "acnn.functions",
     "principal_directions": "acnn.functions",
     "refine": "acnn.correspondence",
+    "register": "acnn.runs.register",
     "render": "acnn.viewer",
     "save": "acnn.shapes",
     "segment_shape": "acnn.runs.segment",
@@ -46,7 +47,7 @@ _WHERE = {
     "shot_descriptors": "acnn.functions",
     "surface_of": "acnn.surface",
     "train_run": "acnn.runs.train",
-    "transfer_shape": "acnn.correspondence",
+    "transfer_shape": "acnn.registration",
     "transfer_texture": "acnn.correspondence",
 }
 
@@ -54,7 +55,7 @@ _DEPRECATED = {
     "AcnnModel": ("acnn.network", "ShapeNetwork", "acnn.nn.ShapeNetwork"),
     "IntrinsicConv": ("acnn.network", "IntrinsicConv", "acnn.nn.IntrinsicConv"),
     "Patches": ("acnn.network", "Patches", "acnn.nn.Patches"),
-    "carry_shape": ("acnn.correspondence", "transfer_shape", "acnn.transfer_shape"),
+    "carry_shape": ("acnn.registration", "transfer_shape", "acnn.transfer_shape"),
     "carry_texture": ("acnn.correspondence", "transfer_texture", "acnn.transfer_texture"),
     "match_pair": ("acnn.runs.match", "match_pair", "acnn.match"),
 }
@@ -67,7 +68,7 @@ __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
     from acnn import nn, testing
-    from acnn.correspondence import refine, transfer_shape, transfer_texture
+    from acnn.correspondence import refine, transfer_texture
     from acnn.datasets import builtin_human, builtin_humans, make_family, open_dataset
     from acnn.descriptors import shot
     from acnn.errors import InputError
@@ -83,10 +84,11 @@ if TYPE_CHECKING:
     )
     from acnn.methods.run import open_run
     from acnn.patches import PatchOperator, PatchSettings, build_patches
-    from acnn.registration import shape_statistics
+    from acnn.registration import shape_statistics, transfer_shape
     from acnn.runs.evaluate import evaluate_run
     from acnn.runs.match import match, match_shape
     from acnn.runs.match_files import match_files
+    from acnn.runs.register import register
     from acnn.runs.segment import segment_shape
     from acnn.runs.train import train_run
     from acnn.shapes import Mesh, PointCloud, describe, from_arrays, load, save

@@ -44,7 +44,7 @@ def test_help_lists_all_commands(capsys):
         (["mtach", "a", "b"], "Did you mean 'match'"),
         (["help", "trian"], "Did you mean 'train'"),
         (["help", "data", "human"], "Did you mean 'humans'"),
-        (["xyzzy"], "Try 'acnn -h'"),
+        (["xyzzy"], "Try 'acnn --help'"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

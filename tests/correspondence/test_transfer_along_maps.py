@@ -5,10 +5,9 @@ import pytest
 from analytic import bumpy, cylinder, permuted, rotation, sphere, subdivided
 
 from acnn.correspondence.texture import colors_at, sampled, transfer_texture
-from acnn.correspondence.transfer import check_moved_faces, landmarks_on_query, transfer_shape
-from acnn.datasets import builtin_human
+from acnn.correspondence.transfer import landmarks_on_query
 from acnn.errors import InputError
-from acnn.shapes import Mesh, PointCloud
+from acnn.shapes import Mesh
 from acnn.shapes.mesh import BarycentricPoints, Texture
 from acnn.surface import surface_of
 from acnn.surface.closest_points import ClosestPoints
@@ -102,26 +101,6 @@ def test_colours_of_vertices_and_of_pictures():
         transfer_texture(b, Mesh(b.vertices, b.faces), points)
 
 
-def test_a_shape_in_another_connectivity_keeps_its_surface():
-    b = bumpy(3)
-    fine = subdivided(b)
-    motion = rotation(4) * 2.5
-    a = Mesh(fine.vertices @ motion.T + 7.0, fine.faces)
-    edge = np.linalg.norm(b.vertices[b.faces[:, 0]] - b.vertices[b.faces[:, 1]], axis=1).mean()
-    moved = transfer_shape(a, b, ClosestPoints(b.vertices, b.faces)(fine.vertices))
-    off = np.linalg.norm((moved - 7.0) @ np.linalg.inv(motion.T) - b.vertices, axis=1)
-    assert off.max() < 0.1 * edge
-    # and with a third of the vertices without any match, they are put between the others
-    few = np.flatnonzero(np.random.default_rng(0).random(len(b.vertices)) < 0.67)
-    sparse = transfer_shape(Mesh(b.vertices, b.faces), b, BarycentricPoints.at_vertices(b.faces, nearest(few, b)))
-    assert np.linalg.norm(sparse - b.vertices, axis=1).max() < edge
-
-
-def nearest(few, mesh):
-    """Every vertex matched to the nearest of a few."""
-    return few[np.linalg.norm(mesh.vertices[:, None] - mesh.vertices[few], axis=2).argmin(axis=1)]
-
-
 def test_landmarks_follow_the_map_backwards():
     b = bumpy(2)
     a, place = permuted(b, 1)
@@ -150,38 +129,3 @@ def test_a_landmark_on_a_piece_that_nothing_matches_goes_to_the_nearest_place():
     found = landmarks_on_query([mark], np.arange(42), ball.vertices, surface_of(b))[0]
     apart = np.linalg.norm(ball.vertices - b.vertices[mark], axis=1)
     assert apart[found] == pytest.approx(apart.min())
-
-
-def test_a_shape_with_a_piece_that_nothing_matches_is_refused():
-    b = two_pieces()
-    with pytest.raises(InputError, match="42 vertices, the first as loaded is 42"):
-        transfer_shape(sphere(1), b, BarycentricPoints.at_vertices(b.faces, np.arange(42)))
-    moved = transfer_shape(b, b, BarycentricPoints.at_vertices(b.faces, np.arange(84)))
-    assert np.linalg.norm(moved - b.vertices, axis=1).max() < 0.5
-
-
-def test_damaged_faces_are_counted_and_whole_ones_are_not():
-    b = bumpy(3)
-    a = Mesh(b.vertices @ (1000 * rotation(2)).T + 5.0, b.faces)
-    found = check_moved_faces(a, b, a.vertices)  # turned, moved and in millimetres
-    assert (found.collapsed_faces, found.inverted_faces) == (0, 0)
-    assert found.largest_stretch == pytest.approx(1.0)
-    start, end = b.faces[100, :2]
-    pinched = b.vertices.copy()
-    pinched[start] = pinched[end]
-    assert check_moved_faces(b, b, pinched).collapsed_faces == 2  # the two faces at that edge
-    for onto in (b, PointCloud(b.vertices)):
-        swapped = b.vertices.copy()
-        swapped[[start, end]] = swapped[[end, start]]
-        damage = check_moved_faces(onto, b, swapped)
-        assert (damage.collapsed_faces, damage.inverted_faces) == (0, 2)
-    pulled = b.vertices.copy()
-    apart = np.linalg.norm(b.vertices - b.vertices[start], axis=1)
-    pulled[start] += 10 * (b.vertices[start] - b.vertices[apart.argmax()])
-    assert check_moved_faces(b, b, pulled).largest_stretch > 20
-
-
-def test_a_human_that_another_pose_is_carried_onto_exactly_has_no_damaged_faces():
-    a, b = builtin_human(16, 1), builtin_human(18, 2)
-    found = check_moved_faces(a, b, a.vertices)
-    assert (found.collapsed_faces, found.inverted_faces) == (0, 0)

@@ -226,3 +226,25 @@ def test_numbers_too_large_are_told(pair):
     np.save(folder / "labels.npy", np.full(len(b.vertices), 2**63, np.uint64))
     with pytest.raises(InputError, match="below"):
         transfer_files(*files, "labels", folder / "labels.npy")
+
+
+def test_skin_weights_stay_convex_and_a_map_serves_both_directions(tmp_path):
+    b = bumpy(2)
+    a = subdivided(b)
+    save(a, tmp_path / "a.ply")
+    save(b, tmp_path / "b.ply")
+    places = ClosestPoints(b.vertices, b.faces)(a.vertices)
+    back = ClosestPoints(a.vertices, a.faces)(b.vertices).largest_corner(a.faces)
+    prints = {f"{name}_fingerprint": fingerprint(load(tmp_path / f"{name}.ply")) for name in "ab"}
+    arrays = {"a_to_b": places.largest_corner(b.faces), "a_to_b_faces": places.faces, "a_to_b_weights": places.weights}
+    np.savez(tmp_path / "map.npz", b_to_a=back, **arrays, **prints)
+    skin = np.random.default_rng(0).dirichlet(np.ones(6), len(b.vertices))
+    np.save(tmp_path / "skin.npy", skin)
+    files = [tmp_path / name for name in ("b.ply", "a.ply", "on_a.npy")]
+    transfer_files(tmp_path, *files, "labels", tmp_path / "skin.npy")
+    on_a = np.load(tmp_path / "on_a.npy")
+    assert on_a.shape == (len(a.vertices), 6)
+    assert on_a.min() >= 0
+    np.testing.assert_allclose(on_a.sum(axis=1), 1.0, atol=1e-12)
+    transfer_files(tmp_path, *[tmp_path / n for n in ("a.ply", "b.ply", "on_b.npy")], "labels", tmp_path / "on_a.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "on_b.npy"), skin, atol=1e-6)

@@ -215,7 +215,7 @@ def test_the_page_works_in_a_browser(tmp_path):
             browser.run(f"document.getElementById('save-{name}').click()")
         lines = browser.run("saved[0].text()").split()
         assert [int(line) for line in lines] == [-1, *match.matched]
-        assert browser.run("saved[1].text()").startswith("pin,a,b,confidence\n1,")
+        assert browser.run("saved[1].text()").startswith("# name, vertex of A, vertex of B\npin1 ")
         press("#clear")
         assert text("pins") == ""
         assert browser.run("document.getElementById('overlay').childElementCount") == 0

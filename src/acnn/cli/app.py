@@ -46,7 +46,8 @@ HELP = ["-h", "--help"]
 # The order in which a newcomer meets the commands; any further ones follow by name.
 ORDER = (
     *("sample", "demo", "info", "patches", "data", "prepare", "train", "evaluate"),
-    *("match", "transfer", "statistics", "report", "view", "figure", "methods", "bench", "doctor", "cache", "help"),
+    *("match", "transfer", "register", "statistics", "report", "view", "figure", "methods", "bench", "doctor"),
+    *("cache", "help"),
 )
 
 BARE = {("evaluate", "--pairs"): "all", ("evaluate", "--rotate"): "0"}
@@ -367,7 +368,7 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
         if not message:  # no command was given, and typer has printed the help
             return BAD_INPUT
         message += "" if message.endswith((".", "?", "!")) else "."
-        hint = f" Try '{context.command_path} -h'." if context is not None else ""
+        hint = f" Try '{context.command_path} --help'." if context is not None else ""
         print(f"error: {message}{hint}", file=sys.stderr)
         if "--json" in arguments:
             print(json.dumps({"error": message}))
@@ -377,7 +378,7 @@ def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int
 def _with_bare_values(arguments: list[str]) -> list[str]:
     """The arguments, with the values of options of `BARE` that are last or followed by another option."""
     completed = []
-    for argument, following in zip(arguments, [*arguments[1:], "--"], strict=True):
+    for argument, following in zip(arguments, [*arguments, "--"][1:], strict=True):
         completed.append(argument)
         if following.startswith("-") and (value := BARE.get((arguments[0], argument))) is not None:
             completed.append(value)

@@ -68,7 +68,8 @@ def match(
     landmarks: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Known pairs, '[name] vertex-of-A vertex-of-B' on each line, that guide the map."
+            metavar="FILE",
+            help="Known pairs, 'vertex-of-A vertex-of-B' or 'name vertex vertex' per line, that guide the map.",
         ),
     ] = None,
     barycentric: Annotated[bool, typer.Option("--barycentric", help="Also write points inside triangles.")] = False,

@@ -74,7 +74,9 @@ def train(
         from acnn.runs.training_plan import plan_training
 
         with out.progress() as progress:
-            plan = plan_training(data, config, train_list=train_list, val_list=val_list, progress=progress)
+            plan = plan_training(
+                data, config, train_list=train_list, val_list=val_list, classes=classes, progress=progress
+            )
         out.result(plan, human=_plan_text)
         return
 

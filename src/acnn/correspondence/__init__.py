@@ -15,7 +15,7 @@ from acnn.correspondence.soft_map import (
     soft_map_from_point_map,
 )
 from acnn.correspondence.texture import colors_at, transfer_texture
-from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward, transfer_shape
+from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward
 
 __all__ = [
     "BlendedMap",
@@ -40,7 +40,6 @@ __all__ = [
     "soft_map_from_features",
     "soft_map_from_logits",
     "soft_map_from_point_map",
-    "transfer_shape",
     "transfer_texture",
     "vertex_distortions",
     "zoomout",

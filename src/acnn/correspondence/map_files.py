@@ -17,7 +17,7 @@ from acnn.types import FloatArray, IntArray
 
 logger = logging.getLogger("acnn.correspondence")
 
-MAPS = ("a_to_b", "query_to_reference")
+MAPS = ("a_to_b", "query_to_reference", "b_to_a")
 SWAPPED = "The map goes from A (--to) to B (--from): were the two swapped?"
 MARKS = 64
 """Number of vertices, spread over the numbering, whose coordinates identify a shape."""
@@ -38,11 +38,14 @@ class FileMap:
         The matches on B's triangles, or None where only vertices are known.
     notes : tuple[str, ...]
         Sentences about doubts that these are the shapes that were matched.
+    confidence : (n,) array or None
+        Of the matches, where the map records it.
     """
 
     vertices: IntArray
     points: BarycentricPoints | None = None
     notes: tuple[str, ...] = ()
+    confidence: FloatArray | None = None
 
 
 def fingerprint(shape: Shape) -> FloatArray:
@@ -72,6 +75,8 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     - .npz: the array `a_to_b` or `query_to_reference`, for shapes as loaded; with `NAME_faces` (n,) and `NAME_weights`
       (n, 3), also the barycentric points on B's triangles
     - a folder: its `map.npz`
+
+    A `map.npz` that contains `b_to_a` as well is read in the direction of the shapes that are given.
 
     Where `map.npz` contains `a_fingerprint` and `b_fingerprint` (or `reference_fingerprint`), A and B must be the
     shapes that were matched, possibly in other poses; this also holds for text files in the same folder.
@@ -155,6 +160,8 @@ def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
     name = next((name for name in MAPS if name in arrays), None)
     if name is None:
         raise InputError(f"{path}: contains {', '.join(arrays) or 'nothing'}; an array {' or '.join(MAPS)} is needed.")
+    if name == "a_to_b" and "b_to_a" in arrays and _is_reversed(arrays, a, b):
+        name = "b_to_a"
     rows = arrays[name]
     if rows.dtype.kind not in "iu":
         raise InputError(f"{path}: {name} has type {rows.dtype}; vertex indices are needed.")
@@ -176,9 +183,14 @@ def _from_arrays(path: Path, a: Shape, b: Shape) -> FileMap:
         bounded = np.isfinite(weights).all() and np.abs(weights).max() <= 2.0
         if not (bounded and np.allclose(weights[faces >= 0].sum(axis=1), 1.0, atol=1e-3)):
             raise InputError(f"{path}: {name}_weights must sum to 1 in every row.")
-        points = BarycentricPoints(np.maximum(faces, 0).astype(np.int32), weights.astype(float))
+        weights = np.maximum(weights.astype(float), 0.0)
+        weights /= np.maximum(weights.sum(axis=1, keepdims=True), 0.5)
+        points = BarycentricPoints(np.maximum(faces, 0).astype(np.int32), weights)
         rows = np.where(faces >= 0, rows, -1)
-    return replace(_checked_matches(path, rows, points), notes=notes)
+    confidence = arrays.get("confidence") if name != "b_to_a" else None
+    if confidence is not None and (confidence.shape != rows.shape or confidence.dtype.kind != "f"):
+        confidence = None
+    return replace(_checked_matches(path, rows, points), notes=notes, confidence=confidence)
 
 
 def _checked_matches(path: Path, rows: NDArray[Any], points: BarycentricPoints | None = None) -> FileMap:
@@ -208,7 +220,8 @@ def _check_shapes(path: Path, name: str, arrays: dict[str, NDArray[Any]], a: Sha
     InputError
         Where A or B cannot be the shape that was matched, not even in another pose.
     """
-    records = [arrays.get(f"{key}_fingerprint") for key in ("a", "b" if name == "a_to_b" else "reference")]
+    keys = {"a_to_b": ("a", "b"), "b_to_a": ("b", "a")}.get(name, ("a", "reference"))
+    records = [arrays.get(f"{key}_fingerprint") for key in keys]
     as_given = _is_shape(a, records[0]) or _is_shape(b, records[1])
     if not as_given and _is_shape(a, records[1]) and _is_shape(b, records[0]):
         raise InputError(f"{path}: is a map of these two shapes in the other direction. {SWAPPED}")
@@ -224,6 +237,16 @@ def _check_shapes(path: Path, name: str, arrays: dict[str, NDArray[Any]], a: Sha
             )
         notes.append(f"{what}, given as {label}, is not the shape that was matched, unless in another pose")
     return tuple(notes)
+
+
+def _is_reversed(arrays: dict[str, NDArray[Any]], a: Shape, b: Shape) -> bool:
+    """Whether the shapes are those of the map, the other way round."""
+    first, second = arrays.get("a_fingerprint"), arrays.get("b_fingerprint")
+    if first is None or second is None:
+        sizes = len(arrays["a_to_b"]), len(arrays["b_to_a"])
+        return sizes[0] != sizes[1] and sizes == (len(b.vertices), len(a.vertices))
+    as_given = _is_shape(a, first) or _is_shape(b, second)
+    return not as_given and _is_shape(a, second) and _is_shape(b, first)
 
 
 def _is_shape(shape: Shape, record: NDArray[Any] | None) -> bool:

@@ -1,5 +1,7 @@
 """Collections of shapes: a template fitted to shapes, and statistics of shapes in one topology."""
 
+from acnn.registration.faces import FaceDamage, face_damage
+from acnn.registration.fit import Fit, Level, fit, transfer_shape
 from acnn.registration.groups import GroupComparison, compare_groups
 from acnn.registration.missing import complete_shapes
 from acnn.registration.procrustes import Alignment, align_shapes
@@ -13,13 +15,19 @@ from acnn.registration.statistics import (
 
 __all__ = [
     "Alignment",
+    "FaceDamage",
+    "Fit",
     "GroupComparison",
+    "Level",
     "ShapeStatistics",
     "align_shapes",
     "compare_groups",
     "complete_shapes",
+    "face_damage",
+    "fit",
     "generalisation",
     "principal_modes",
     "shape_statistics",
     "specificity",
+    "transfer_shape",
 ]

@@ -147,6 +147,11 @@ class PairMatch:
         return self.points
 
     @cached_property
+    def b_to_a(self) -> IntArray:
+        """(m,) vertices of A: of those matched to a vertex of B, or to the nearest one with any, the most confident."""
+        return invert_through_reference(self.a_to_b, self.b, self.confidence)
+
+    @cached_property
     def points(self) -> BarycentricPoints:
         """The map between vertices: for each vertex of A a point of a triangle of B (`lift_map`, `barycentric_map`).
 

@@ -157,13 +157,16 @@ def match_files(
         here, there, matched, confidence, facts = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.facts
         judgement = pair.judgement
         shown = (shape, target) if pair.copies is None else (pair.copies[0].preview, pair.copies[1].preview)
-        arrays = {name: matched, "confidence": confidence}
+        arrays = {name: matched, "b_to_a": pair.b_to_a, "confidence": confidence}
         if pair.through is not None:
             arrays |= {"query_to_reference": pair.through[0], "b_to_reference": pair.through[1]}
     begin_stage(progress, "writing")
     if barycentric:
         points = pair.points if target is not None else barycentric_map(matched, here, there)
         arrays |= {f"{name}_faces": points.faces, f"{name}_weights": points.weights}
+        if "b_to_a" in arrays and not here.is_cloud:
+            points = barycentric_map(arrays["b_to_a"], there, here)
+            arrays |= {"b_to_a_faces": points.faces, "b_to_a_weights": points.weights}
     arrays |= {"a_fingerprint": fingerprint(shape), f"{label}_fingerprint": fingerprint(goal)}
     # The list comes with the first file that is written: an interrupted result can be written again.
     arrays["files"] = np.array(sorted({file.name for file in (*earlier, *files)}))

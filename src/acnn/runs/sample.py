@@ -76,7 +76,9 @@ def write_sample(folder: Path, *, force: bool = False) -> dict[str, Any]:
         (folder / name).unlink(missing_ok=True)
     save(with_texture(b), folder / "B.obj")
     _write_lines(folder / "A_to_B.txt", a_to_b)
-    for name, values, points in (("A", labels[a_to_b], _landmarks_of_a(shapes)), ("B", labels, landmarks)):
+    on_a = _landmarks_of_a(shapes)
+    _write_lines(folder / "landmark_pairs.txt", (f"{name} {on_a[name]} {vertex}" for name, vertex in landmarks.items()))
+    for name, values, points in (("A", labels[a_to_b], on_a), ("B", labels, landmarks)):
         _write_lines(folder / f"{name}_labels.txt", values)
         _write_lines(folder / f"{name}_landmarks.txt", (f"{key} {vertex}" for key, vertex in points.items()))
     save(cut_part(shapes.a, "cuts", MISSING, seed=5)[0], folder / "A_part.ply")
@@ -100,6 +102,7 @@ def _contents() -> dict[str, str]:
         contents[f"{name}_labels.txt"] = f"for every vertex of {name} a body part: {parts}"
         contents[f"{name}_landmarks.txt"] = f"named vertices of {name}, 0-based"
     contents |= {
+        "landmark_pairs.txt": "landmarks: name, vertex of A, vertex of B, 0-based",
         "A_part.ply": f"a partial shape of A, in its coordinates; {100 * MISSING:.0f} % of the area are missing",
         "cloud.xyz": f"{POINTS} points of a third human, without faces",
     }

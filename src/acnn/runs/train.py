@@ -12,9 +12,7 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.datasets.augment import augmented
-from acnn.datasets.classes import classes_from_file, segmented
 from acnn.datasets.dataset import Dataset
-from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.files import check_outputs
 from acnn.methods.method import Method, TrainingData
@@ -22,7 +20,7 @@ from acnn.methods.registry import METHODS, trained_method
 from acnn.methods.run import FILES, write_run
 from acnn.network.architecture import with_head
 from acnn.progress import Progress, begin_stage
-from acnn.runs.training_plan import select_shapes
+from acnn.runs.training_plan import select_shapes, training_dataset
 from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import TASKS, RunConfig, preset_config
 from acnn.training.log import read_log
@@ -89,14 +87,9 @@ def train_run(
     needs = method.needs(config)
     if resume and checkpoint.exists():
         check_settings(checkpoint, config.as_dict())  # before anything is prepared
-    dataset = data if isinstance(data, Dataset) else open_dataset(data)
-    names_of_classes: tuple[str, ...] = ()
-    if config.train.task == "segmentation":
-        given = None if classes is None else classes_from_file(Path(classes), dataset.reference)
-        dataset = segmented(dataset, given)
-        names_of_classes = dataset.classes.names if dataset.classes is not None else ()
-    elif classes is not None:
-        raise InputError(f"Classes are for --task segmentation; the task is '{config.train.task}'.")
+    dataset = training_dataset(data, config.train.task, classes)
+    segmenting = config.train.task == "segmentation"
+    names_of_classes = dataset.classes.names if segmenting and dataset.classes is not None else ()
     selection = select_shapes(dataset, train_list, val_list)
     began = time.perf_counter()
     learned = augmented(selection.training, config.augment)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from acnn.correspondence.matchable import check_matchable
 from acnn.datasets.augment import augmented
+from acnn.datasets.classes import classes_from_file, segmented
 from acnn.datasets.dataset import Dataset, Sample
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
@@ -33,6 +35,34 @@ class Selection:
     training: Dataset
     validation: Dataset
     unused: dict[str, str]
+
+
+def training_dataset(
+    data: str | os.PathLike[str] | Dataset, task: str, classes: str | os.PathLike[str] | None = None
+) -> Dataset:
+    """Open a dataset as a task needs it: for `segmentation`, labelled with classes.
+
+    Parameters
+    ----------
+    data : path or Dataset
+        As for `open_dataset`, or a dataset.
+    task : str
+        What the network is trained for.
+    classes : path or None
+        For the task `segmentation`: a file with the class of every vertex of the reference; None takes the classes of
+        the dataset, see `acnn.datasets.classes`.
+
+    Raises
+    ------
+    InputError
+        Where classes are given for another task.
+    """
+    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    if task == "segmentation":
+        return segmented(dataset, None if classes is None else classes_from_file(Path(classes), dataset.reference))
+    if classes is not None:
+        raise InputError(f"Classes are for --task segmentation; the task is '{task}'.")
+    return dataset
 
 
 def select_shapes(dataset: Dataset, train_list: str | None = None, val_list: str | None = None) -> Selection:
@@ -72,6 +102,7 @@ def plan_training(
     *,
     train_list: str | None = None,
     val_list: str | None = None,
+    classes: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Read the shapes that a training would use, without computing or writing anything.
@@ -82,7 +113,7 @@ def plan_training(
         As for `open_dataset`.
     config : RunConfig
         All settings.
-    train_list, val_list : str or None
+    train_list, val_list, classes
         As for `train_run`.
     progress : Progress or None
         Called with (done, total); stage `reading`.
@@ -93,7 +124,7 @@ def plan_training(
         `train` and `validation`: names; `unused`: `{"name", "why"}` of the others; `augmented`: how many further shapes
         are made of the training shapes; `vertices` of the shapes by name, `reference_vertices`.
     """
-    dataset = open_dataset(data)
+    dataset = training_dataset(data, config.train.task, classes)
     selection = select_shapes(dataset, train_list, val_list)
     spectral = trained_method(config.method).needs(config).spectral
     facts: dict[str, Any] = {"data": str(data), "method": config.method, "preset": config.preset}
@@ -122,5 +153,5 @@ def _check(sample: Sample, spectral: bool) -> int:
     example = sample.read()
     check_matchable(example.shape, sample.name, spectral=spectral)
     if not np.any(example.labels >= 0):
-        raise InputError("no vertex has a known match on the reference")
+        raise InputError("no vertex has a known label")
     return len(example.shape.vertices)

@@ -32,7 +32,7 @@ def transfer_files(
     - `colors`: A with the vertex colours of B, or those of its texture
     - `labels`: values at the vertices of B, one per line of `values` (or .npy), at the vertices of A
     - `landmarks`: vertices of B, `[name] index` per line of `values`, as vertices of A
-    - `shape`: the mesh of B, with its texture and colours, moved onto the surface of A
+    - `shape`: the mesh of B, with its texture and colours, fitted to the surface of A (`acnn.registration.fit`)
 
     Vertex indices in text files are 0-based, in file order. The folder of `out` is created if missing.
 
@@ -55,8 +55,8 @@ def transfer_files(
     -------
     dict[str, Any]
         Facts: `what, out, vertices` (of the written shape, else of A), `unmatched` vertices of A, `seam_faces` of a
-        texture, `rows` of labels, `landmarks`, `left_out` by the format, `collapsed_faces`, `inverted_faces` and
-        `largest_stretch` of a mesh (`MovedFaces`), and `notes` about the shapes.
+        texture, `rows` of labels, `landmarks`, `left_out` by the format, the numbers of `Fit.as_dict` of a mesh, such
+        as `collapsed_faces` and `inverted_faces`, and `notes` about the shapes.
 
     Raises
     ------
@@ -73,6 +73,8 @@ def transfer_files(
     source, target = load(b), load(a)
     if what in ("texture", "colors"):
         format_to_write(target, out, "texture" if what == "texture" else "colours")
+    if what == "shape" and isinstance(source, Mesh):
+        format_to_write(source, out)
     pair = _Pair(target, source, read_map(map_file, target, source))
     facts: dict[str, Any] = {
         "what": what,
@@ -131,6 +133,38 @@ def read_values(path: Path, shape: Shape) -> NDArray[Any]:
     raise InputError(f"{path}: has {rows} rows, but the shape has {in_file} vertices; each needs one row.")
 
 
+def read_landmarks(path: Path) -> tuple[list[str], NDArray[np.int64]]:
+    """Read landmarks from a text file, `[name] index` per line.
+
+    Parameters
+    ----------
+    path : Path
+        Text file.
+
+    Returns
+    -------
+    list[str]
+        Names, empty where there is none.
+    (k,) int64 array
+        Vertices, 0-based in file order.
+
+    Raises
+    ------
+    InputError
+        Where a line does not end in an index.
+    """
+    names, numbers = [], []
+    for i, line in enumerate(read_lines(path)):
+        *words, last = line.split() or [""]
+        if not last.isdecimal():
+            raise InputError(f"{path}: line {i + 1} is '{line[:60]}'; expected a vertex index, alone or after a name.")
+        if len(last.lstrip("0")) > 18:
+            raise InputError(f"{path}: line {i + 1} names vertex {last[:30]}, which B does not have.")
+        names.append(" ".join(words))
+        numbers.append(int(last))
+    return names, np.array(numbers, np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class _Pair:
     a: Shape
@@ -167,10 +201,12 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
         colors[pair.map.vertices < 0] = GREY
         return _without_texture(replace(pair.a, colors=colors)), {}
     if what == "shape":
-        from acnn.correspondence.transfer import check_moved_faces, transfer_shape
+        from acnn.registration.fit import fit
 
-        moved = transfer_shape(pair.a, pair.b, pair.points())
-        return replace(pair.b, vertices=moved, source=None), check_moved_faces(pair.a, pair.b, moved).as_dict()
+        at = pair.map.points or BarycentricPoints.at_vertices(pair.b.faces, pair.map.vertices)
+        trust = np.where(pair.map.vertices >= 0, 1.0 if pair.map.confidence is None else pair.map.confidence, 0.0)
+        fitted = fit(pair.b, pair.a, at, pair.a.vertices, trust)
+        return fitted.mesh, fitted.as_dict()
     if not isinstance(pair.a, Mesh):
         raise InputError(f"{a}: point clouds support vertex colours only. Use --colors instead of --texture.")
     from acnn.correspondence.texture import transfer_texture
@@ -210,7 +246,7 @@ def _labels(pair: _Pair, values: NDArray[Any], path: Path) -> NDArray[Any]:
 def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
     from acnn.surface.surface import surface_of
 
-    names, numbers = _read_landmarks(path)
+    names, numbers = read_landmarks(path)
     count = len(pair.b.vertices) if pair.b.source is None else len(pair.b.source.from_file)
     outside = np.flatnonzero((numbers < 0) | (numbers >= count))
     if len(outside):
@@ -229,19 +265,6 @@ def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
     text = "".join(f"{name} {k}\n" if name else f"{k}\n" for name, k in zip(names, found.tolist(), strict=True))
     write_atomic(out, text.encode())
     return {"landmarks": found.tolist(), "lost": int((found < 0).sum())}
-
-
-def _read_landmarks(path: Path) -> tuple[list[str], NDArray[np.int64]]:
-    names, numbers = [], []
-    for i, line in enumerate(read_lines(path)):
-        *words, last = line.split() or [""]
-        if not last.isdecimal():
-            raise InputError(f"{path}: line {i + 1} is '{line[:60]}'; expected a vertex index, alone or after a name.")
-        if len(last.lstrip("0")) > 18:
-            raise InputError(f"{path}: line {i + 1} names vertex {last[:30]}, which B does not have.")
-        names.append(" ".join(words))
-        numbers.append(int(last))
-    return names, np.array(numbers, np.int64)
 
 
 def _numbers_or_words(lines: list[str]) -> NDArray[Any]:

@@ -75,13 +75,14 @@ def charts_of(
     Returns
     -------
     tuple
-        (end - begin,) lengths of rows; vertices, rho, theta of all rows; (end - begin,) angles around the centres.
+        (end - begin,) lengths of rows; vertices, rho, theta of all rows, in no particular order within a row;
+        (end - begin,) angles around the centres.
     """
     n = len(first)
     polar = np.empty((n, 2))  # rho, infinite where a vertex has not been reached, and theta
-    polar[:, RHO] = np.inf
-    marks = np.zeros((n, 2), np.int32)  # place in the heap, -1 outside; 1 where reached by a straight line
-    marks[:, PLACE] = -1
+    marks = np.empty((n, 2), np.int32)  # place in the heap, -1 outside; 1 where reached by a straight line
+    for v in range(n):
+        polar[v, RHO], marks[v, PLACE], marks[v, EXACT] = np.inf, -1, 0
     lists = np.empty((n, 2), np.int32)  # vertices reached; heap of those to go on from, the nearest first
     sizes = np.zeros(2, np.int64)  # of both lists
     windows, edges = np.empty((MOST_WINDOWS, 8)), np.empty((MOST_WINDOWS, 2), np.int32)
@@ -98,12 +99,15 @@ def charts_of(
         )
         _front(first, links, measures, polar, marks, lists, sizes, windows, edges, centre, closed, radius)
 
-        reached = np.sort(lists[: sizes[REACHED], REACHED])
-        sizes[REACHED] = 0
-        while filled + len(reached) > len(vertices):
-            vertices = np.concatenate((vertices, np.empty_like(vertices)))
-            rho, theta = np.concatenate((rho, np.empty_like(rho))), np.concatenate((theta, np.empty_like(theta)))
-        for v in reached:
+        if filled + sizes[REACHED] > len(vertices):
+            longer = 2 * (filled + sizes[REACHED])
+            more_vertices, more_rho = np.empty(longer, np.int32), np.empty(longer, np.float32)
+            more_theta = np.empty(longer, np.float32)
+            for k in range(filled):
+                more_vertices[k], more_rho[k], more_theta[k] = vertices[k], rho[k], theta[k]
+            vertices, rho, theta = more_vertices, more_rho, more_theta
+        for k in range(sizes[REACHED]):
+            v = lists[k, REACHED]
             if polar[v, RHO] <= radius:
                 direction = polar[v, THETA]
                 if closed:
@@ -112,7 +116,8 @@ def charts_of(
                 filled += 1
                 counts[centre - begin] += 1
             polar[v, RHO], marks[v, EXACT] = np.inf, 0
-    return counts, vertices[:filled].copy(), rho[:filled].copy(), theta[:filled].copy(), angles
+        sizes[REACHED] = 0
+    return counts, vertices[:filled], rho[:filled], theta[:filled], angles
 
 
 @compiled(nogil=True)

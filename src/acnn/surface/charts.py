@@ -102,7 +102,9 @@ def geodesic_charts(surface: Surface, radius: float, threads: int | None = None)
     n = len(surface.vertices)
 
     def run(begin: int) -> tuple[IntArray, IntArray, FloatArray, FloatArray, FloatArray]:
-        return charts_of(*mesh, float(radius), begin, min(begin + CHUNK, n))
+        counts, vertices, rho, theta, angles = charts_of(*mesh, float(radius), begin, min(begin + CHUNK, n))
+        order = np.argsort(np.repeat(np.arange(len(counts)) * n, counts) + vertices)
+        return counts, vertices[order], rho[order], theta[order], angles
 
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         pieces = list(pool.map(run, range(0, n, CHUNK)))

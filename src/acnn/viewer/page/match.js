@@ -243,11 +243,10 @@ function mapText() {
   return lines.join("\n") + "\n";
 }
 
+// As 'acnn match --landmarks' reads them
 function pinsText() {
-  const rows = state.pins.map(pin =>
-    [pin.number, number(a, pin.a), number(b, pin.b), confidence[pin.a].toFixed(4)].join(","),
-  );
-  return ["pin,a,b,confidence", ...rows].join("\n") + "\n";
+  const rows = state.pins.map(pin => `pin${pin.number} ${number(a, pin.a)} ${number(b, pin.b)}`);
+  return ["# name, vertex of A, vertex of B", ...rows].join("\n") + "\n";
 }
 
 function saveImage() {
@@ -312,7 +311,7 @@ function fillPage() {
   by("clear").addEventListener("click", () => removePins(() => true));
   by("save-image").addEventListener("click", saveImage);
   by("save-map").addEventListener("click", () => download(`${data.map}.txt`, new Blob([mapText()], { type: "text/plain" })));
-  by("save-pins").addEventListener("click", () => download("pins.csv", new Blob([pinsText()], { type: "text/csv" })));
+  by("save-pins").addEventListener("click", () => download("pins.txt", new Blob([pinsText()], { type: "text/plain" })));
 }
 
 fillPage();

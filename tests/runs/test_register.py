@@ -1,0 +1,96 @@
+"""A template registered to shapes: files, failures that stop nothing, and results that are kept."""
+
+import json
+
+import numpy as np
+import pytest
+from analytic import bumpy, permuted, rotation
+
+from acnn import InputError, register
+from acnn.cli import main
+from acnn.runs import register as module
+from acnn.runs.register import register_files
+from acnn.shapes import Mesh, PointCloud, load, save
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A template, two shapes that are it in another place, vertex order and size, and a broken file."""
+    template = bumpy(3)
+    save(template, tmp_path / "template.ply")
+    shapes = tmp_path / "shapes"
+    shapes.mkdir()
+    for seed in (1, 2):
+        other, _ = permuted(template, seed)
+        save(Mesh(other.vertices @ (seed * rotation(seed)).T + seed, other.faces), shapes / f"shape{seed}.ply")
+    (shapes / "broken.ply").write_text("ply\nnothing")
+    (tmp_path / "marks.txt").write_text("top 7\n12\n")
+    return tmp_path
+
+
+def run(folder, **options):
+    return register_files(
+        folder / "template.ply",
+        [folder / "shapes"],
+        folder / "out",
+        landmarks=folder / "marks.txt",
+        method="descriptors",
+        **options,
+    )
+
+
+def test_shapes_are_written_in_the_topology_of_the_template_and_kept(folder, monkeypatch):
+    template = load(folder / "template.ply")
+    facts, failures = run(folder)
+    assert [shape["name"] for shape in facts["shapes"]] == ["shape1", "shape2"]
+    assert len(failures) == 1
+    assert "broken.ply" in failures[0][0]
+    for seed, shape in zip((1, 2), facts["shapes"], strict=True):
+        moved = load(folder / "out" / f"{shape['name']}.ply")
+        np.testing.assert_array_equal(moved.faces, template.faces)
+        fields = np.load(folder / "out" / f"{shape['name']}.npz")
+        assert fields["residual"].shape == fields["confidence"].shape == (len(template.vertices),)
+        assert fields["has_data"].mean() > 0.95
+        assert fields["residual"].mean() < 0.02 * seed
+        assert shape["scale"] == pytest.approx(seed, rel=0.1)
+        np.testing.assert_allclose(shape["landmarks"]["top"], moved.vertices[7], atol=1e-5)
+        assert (shape["inverted_faces"], shape["collapsed_faces"]) == (0, 0)
+    # again: only what is missing is done
+    (folder / "out" / "shape2.json").unlink()
+    done = []
+    monkeypatch.setattr(module, "register_task", lambda task: done.append(task.name) or "stopped")
+    again, failures = run(folder)
+    assert done == ["broken", "shape2"]
+    assert again["kept"] == 1
+    assert again["shapes"] == facts["shapes"][:1]
+
+
+def test_the_command_reports_failures_and_writes_a_page(folder, monkeypatch, capsys):
+    facts = {"name": "shape1", "shape": "shape1.ply", "verdict": "good", "mean_residual": 0.01, "with_data": 1.0}
+    facts |= {"mean_confidence": 0.9, "inverted_faces": 0, "collapsed_faces": 0}
+    facts |= {"out": str(folder / "out" / "shape1.ply")}
+    monkeypatch.setattr(module, "register_task", lambda task: facts if task.name == "shape1" else "<b> is wrong")
+    words = ["register", str(folder / "template.ply"), str(folder / "shapes"), "--out", str(folder / "out"), "--json"]
+    assert main(words) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert [failure["why"] for failure in result["failed"]] == ["<b> is wrong"] * 2
+    page = (folder / "out" / "register.html").read_text()
+    assert "1 shapes registered, 2 failed" in page
+    assert "&lt;b&gt; is wrong" in page
+    assert main([*words, "--force"]) == 1
+
+
+def test_what_cannot_be_done_is_refused_before_the_work(folder):
+    save(PointCloud(bumpy(1).vertices), folder / "cloud.ply")
+    with pytest.raises(InputError, match="must be a mesh"):
+        register_files(folder / "cloud.ply", [folder / "shapes"], folder / "out")
+    with pytest.raises(InputError, match="must be a mesh"):
+        register(load(folder / "cloud.ply"), load(folder / "template.ply"))
+    twice = [folder / "shapes" / "shape1.ply", folder / "shapes"]
+    with pytest.raises(InputError, match="would both be written"):
+        register_files(folder / "template.ply", twice, folder / "out")
+    with pytest.raises(InputError, match="never overwritten"):
+        register_files(folder / "template.ply", [folder / "shapes"], folder / "shapes")
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match="no shapes"):
+        register_files(folder / "template.ply", [folder / "empty"], folder / "out")
