@@ -89,8 +89,8 @@ def needles():
 
 @pytest.mark.parametrize(
     ("a", "b"),
-    [(rod, lambda: builtin_humans().mesh(130)), (needles, needles), (far_outlier, far_outlier)],
-    ids=["rod to a human", "needles", "far outlier"],
+    [(rod, lambda: builtin_humans().mesh(130)), (far_outlier, far_outlier)],
+    ids=["rod to a human", "far outlier"],
 )
 def test_nonsense_is_called_failed(a, b, tmp_path, capsys):
     save(a(), tmp_path / "one.ply")
@@ -103,6 +103,18 @@ def test_nonsense_is_called_failed(a, b, tmp_path, capsys):
     assert any("The map collapses" in notice for notice in facts["notices"])
     assert said.err.splitlines()[-1].startswith("verdict: failed.")
     assert (tmp_path / "r" / "a_to_b.txt").exists()
+
+
+def test_needles_are_not_called_good():
+    # Which wrong map comes out, a collapsed one or one with both ends exchanged, depends on the rounding of the machine.
+    shape = needles()
+    found = match(shape, shape, cache=False)
+    right = (found.a_to_b == np.arange(len(found.a_to_b))).mean()
+    assert right < 0.9
+    assert found.verdict in ("doubtful", "failed")
+    assert found.judgement.reasons
+    if len(np.unique(found.a_to_b)) < 0.1 * len(shape.vertices):
+        assert found.verdict == "failed"
 
 
 def test_a_good_map_of_an_unsure_network_is_good_and_no_advice_repeats_what_was_tried():
