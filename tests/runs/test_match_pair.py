@@ -106,7 +106,7 @@ def test_nonsense_is_called_failed(a, b, tmp_path, capsys):
 
 
 def test_needles_are_not_called_good():
-    # Which wrong map comes out, a collapsed one or one with both ends exchanged, depends on the rounding of the machine.
+    # Which wrong map comes out, a collapsed one or one with both ends exchanged, depends on how a machine rounds.
     shape = needles()
     found = match(shape, shape, cache=False)
     right = (found.a_to_b == np.arange(len(found.a_to_b))).mean()
