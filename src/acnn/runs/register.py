@@ -33,6 +33,9 @@ from acnn.types import FloatArray
 LIST = "registration.json"
 """The file that lists all results of a folder."""
 
+SUFFIXES_WRITTEN = (".ply", ".npz", ".json", ".png", "_residual.png")
+"""Ends of the names of the files of one result; `.png` is the texture."""
+
 PAGE = "register.html"
 """The page that shows them."""
 
@@ -149,7 +152,8 @@ def register_files(
     """Register a template to shapes and write the results into a folder.
 
     For each shape `NAME.ply`, the template in its form; `NAME.npz` with `residual`, `confidence` and `has_data` of
-    every vertex of the template; `NAME.json` with facts and landmarks; `NAME.png`, coloured by the residual. What an
+    every vertex of the template; `NAME.json` with facts and landmarks; `NAME_residual.png`, coloured by the residual;
+    `NAME.png`, the texture of the template if it has one. What an
     earlier call with the same template, shape and settings has written is kept.
 
     Parameters
@@ -199,7 +203,7 @@ def register_files(
         for file in files
     ]  # fmt: skip
     earlier = _earlier(folder)
-    written = [folder / f"{task.name}{suffix}" for task in tasks for suffix in (".ply", ".npz", ".json", ".png")]
+    written = [folder / f"{task.name}{suffix}" for task in tasks for suffix in SUFFIXES_WRITTEN]
     written += [folder / LIST, folder / PAGE]
     inputs = (goal, *files, None if landmarks is None else Path(landmarks))
     check_outputs(written, inputs=inputs, earlier=earlier, force=force)
@@ -266,7 +270,7 @@ def _register_task(task: Task) -> dict[str, Any]:
     write_atomic(folder / f"{task.name}.npz", buffer.getvalue())
     largest = float(np.quantile(done.fit.residuals, 0.98)) or 1.0
     image = render(done.mesh, values=done.fit.residuals, vmin=0.0, vmax=largest, size=(240, 320))
-    save_png(image, folder / f"{task.name}.png")
+    save_png(image, folder / f"{task.name}_residual.png")
     positions = {name: done.mesh.vertices[vertex].tolist() for name, vertex in task.landmarks}
     facts = {"name": task.name, "shape": task.shape, "key": task.key, **done.as_dict()}
     facts |= {"out": str(folder / f"{task.name}.ply"), "landmarks": positions}

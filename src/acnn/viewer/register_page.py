@@ -50,7 +50,7 @@ def write_register_page(facts: dict[str, Any], failures: Sequence[tuple[str, str
 
 
 def _figure(shape: dict[str, Any]) -> str:
-    image = Path(shape["out"]).with_suffix(".png")
+    image = Path(shape["out"]).with_name(f"{shape['name']}_residual.png")
     data = base64.b64encode(image.read_bytes()).decode() if image.is_file() else ""
     residual = shape["mean_residual"]
     rows = {
