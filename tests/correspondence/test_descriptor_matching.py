@@ -37,7 +37,7 @@ def test_the_refinement_is_the_one_asked_for():
     assert (plain.report.method, plain.report.used) == ("none", "none")
     left, right = (basis_of(s, 161) for s in (query, reference))
     radii, with_wks = STARTS[plain.report.start]
-    here, there = (_described(s, basis, radii, with_wks) for s, basis in ((query, left), (reference, right)))
+    here, there = (_described(s, basis, radii, with_wks, {}) for s, basis in ((query, left), (reference, right)))
     nearest = soft_map_from_descriptors(here, there).query_to_reference
     np.testing.assert_array_equal(plain.query_to_reference, nearest)
     assert "asked for" in plain.report.chosen_because

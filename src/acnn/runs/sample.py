@@ -85,6 +85,8 @@ def write_sample(folder: Path, *, force: bool = False) -> dict[str, Any]:
     save(PointCloud(np.round(shapes.points, 6)), folder / "cloud.xyz")
     for name, (subject, pose) in FOLDER.items():
         save(shapes.coarse_human(subject, pose), folder / name)
+    _write_lines(folder / "shapes/classes.txt", labels[shapes.kept])
+    _write_lines(folder / "shapes/classes.names.txt", BODY_PARTS)
     return {"out": str(folder), "files": contents}
 
 
@@ -105,6 +107,10 @@ def _contents() -> dict[str, str]:
         "landmark_pairs.txt": "landmarks: name, vertex of A, vertex of B, 0-based",
         "A_part.ply": f"a partial shape of A, in its coordinates; {100 * MISSING:.0f} % of the area are missing",
         "cloud.xyz": f"{POINTS} points of a third human, without faces",
+    }
+    contents |= {
+        "shapes/classes.txt": "for every vertex of these shapes a body part, as in A_labels.txt",
+        "shapes/classes.names.txt": "the names of the body parts",
     }
     return contents | {name: f"a human of {COARSE} vertices, one connectivity in the folder" for name in FOLDER}
 

@@ -130,7 +130,10 @@ class LabelTask:
     def build(self, shapes: Sequence[TrainingShape], validation: Sequence[TrainingShape] = ()) -> ShapeNetwork:
         """A new network with one logit for each label."""
         model = new_network(self.config, self.classes, shapes, validation)
-        if (count := self.config.train.shared_outputs) and self.reference is not None:
+        count = self.config.train.shared_outputs if self.config.train.task == "labels" else 0
+        if count and self.reference is None:
+            raise InputError("Shared outputs need the reference.")
+        if count and self.reference is not None:
             assert model.classifier is not None
             model.classifier.share_weights(_smooth_functions(self.reference, count))
         return model
