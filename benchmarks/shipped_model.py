@@ -76,7 +76,7 @@ def _both_remeshed(humans: Humans, pairs: Iterable[tuple[int, int]]) -> Iterator
     for i, j in pairs:
         first, second = humans.mesh(i), humans.mesh(j)
         a, b = remesh(first, vertices=1800, seed=i), remesh(second, vertices=2400, density=0.5, seed=j)
-        places = np.einsum("nk,nkd->nd", a.weights, second.vertices[second.faces[a.faces]])
+        places = a.truth.interpolate(second.vertices[second.faces])
         yield f"{i} to {j}", a.mesh, b.mesh, _nearest(places, b.mesh), None
 
 
