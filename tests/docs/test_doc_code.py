@@ -49,7 +49,6 @@ def test_there_are_commands_and_blocks():
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_command_runs(line, workplace):
-    # A moved mesh with damaged faces is written, and reported with exit code 1.
     assert workplace[1][line] == 0
 
 
