@@ -21,8 +21,8 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 demo: env
 	$(BIN)/acnn demo --out demo
 
-# One process a core, each with one thread; a file's tests stay together and share what they set up.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+# One process a core, each with one thread; a file's tests stay together and share what they set up. Long files first.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 test: env
 	$(PYTEST) -m "not slow"

@@ -56,6 +56,7 @@ def first_hour(folder: Path) -> list[Record]:
     def measured(what: str, words: list[str], cache: str, until: Callable[[], bool] | None = None) -> Record:
         places = {"NUMBA_CACHE_DIR": str(compiled), "ACNN_CACHE": str(folder / cache)}
         seconds, processor = timed(words, folder, places, until)
+        print(f"{what}: {seconds:.1f} s, {processor:.1f} s of processor time", file=sys.stderr, flush=True)
         return {"step": what, "seconds": seconds, "limit": LIMITS.get(what), "processor_seconds": processor}
 
     return [

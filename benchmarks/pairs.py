@@ -1,13 +1,14 @@
 """Accuracy and cost of matching the fixed pairs of `benchmarks/pairs/`: five sets, 12 pairs each.
 
     python benchmarks/pairs.py [--only faust_r,scape,...] [--limit N] [--model RUN] [--method M] [--refine R]
-                               [--rotate SEED] [--out DIR] [--cache] [--json]
+                               [--rotate SEED] [--working-size N] [--out DIR] [--cache] [--json]
 
 Needs `ACNN_DATA`. Errors are geodesic distances on B over the root of its area, times 100, pooled over all vertices;
 `on_edges` measures them along edges alone, as published figures do. `failed` counts pairs with more than 20 % of the
 vertices beyond 0.2, `flipped` those nearer to the mirrored ground truth where there is one. `core_s` is processor time
 of a pair without loading; operators are computed for each pair unless `--cache` is given. With `--out`, finished pairs
-are kept and not matched again.
+are kept and not matched again. `--working-size 0` matches the shapes themselves instead of working copies; give it a
+folder `--out` of its own.
 
 These sets are for measuring: nothing may be chosen by their figures.
 """
@@ -41,7 +42,7 @@ def measured(name: str, chosen: argparse.Namespace) -> dict[str, Any]:
     report, failures = evaluate_pairs(
         pairs,
         chosen.model,
-        settings=PairSettings(chosen.method, chosen.refine, chosen.rotate),
+        settings=PairSettings(chosen.method, chosen.refine, chosen.rotate, working_size=chosen.working_size),
         out=None if chosen.out is None else chosen.out / f"{name}.jsonl",
         cache=chosen.cache,
         progress=progress,
@@ -75,6 +76,7 @@ def main() -> None:
     parser.add_argument("--method", default="auto")
     parser.add_argument("--refine", default="auto")
     parser.add_argument("--rotate", type=int)
+    parser.add_argument("--working-size", type=int, metavar="N", help="as for 'acnn match'; 0: no working copies")
     parser.add_argument("--out", type=Path, help="folder for finished pairs")
     parser.add_argument("--cache", action="store_true", help="use cached operators")
     parser.add_argument("--json", action="store_true")

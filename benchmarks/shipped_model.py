@@ -28,7 +28,7 @@ from _table import environment, print_table
 
 from acnn.datasets import Humans, builtin_humans
 from acnn.datasets.faust import find_registrations
-from acnn.datasets.label_files import read_vts
+from acnn.datasets.labels import read_vts
 from acnn.evaluation import evaluate_map
 from acnn.evaluation.distances import ReferenceDistances
 from acnn.runs.match import match
@@ -123,7 +123,7 @@ def measured(pair: Pair, model: str | None) -> dict[str, Any]:
     name, a, b, truth, rows = pair
     began = time.process_time()
     found = match(a, b, model=model, cache=False)
-    facts = found.facts
+    facts = found.report
     row: dict[str, Any] = {
         "pair": name,
         "route": facts["route"],

@@ -1,6 +1,7 @@
 """Where the time of a training step goes, layer by layer.
 
-    python benchmarks/training_step.py SHAPE [--preset best] [--set KEY=VALUE] [--threads N] [--repeat N] [--json]
+    python benchmarks/training_step.py SHAPE [--preset faust-connectivity] [--set KEY=VALUE] [--threads N]
+                                       [--repeat N] [--json]
     python benchmarks/training_step.py SHAPE --run out/best
 
 One step on one shape, taken apart: each layer forward and backward on its own, the loss, the optimiser. Times are the
@@ -20,12 +21,12 @@ from typing import Any
 
 import torch
 
-from acnn.cli.app import settings_of
+from acnn.cli._commands import settings_of
 from acnn.correspondence import soft_map_from_features
 from acnn.methods.run import open_run
 from acnn.network import Patches, ShapeNetwork
 from acnn.network.layers import apply_layers
-from acnn.network.operators import Operators
+from acnn.network.patches import Operators
 from acnn.patches.anisotropic import build_patches
 from acnn.shapes import load
 from acnn.surface import surface_of
@@ -37,7 +38,7 @@ def main() -> None:
     """Build operator, descriptors and network for a shape, and time a step."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("shape")
-    parser.add_argument("--preset", default="best")
+    parser.add_argument("--preset", default="faust-connectivity")
     parser.add_argument("--run", metavar="DIR", help="a trained network instead of a new one")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())

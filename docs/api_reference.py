@@ -15,7 +15,7 @@ SUBPACKAGES = (
     *("training", "methods", "registration", "viewer", "runs"),
 )
 """In the order of the data flow."""
-MODULES = ("functions", "testing")
+MODULES = ("array_functions", "testing")
 """Modules of the package itself with public functions of their own."""
 
 

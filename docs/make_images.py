@@ -65,7 +65,7 @@ def first_match(_: Path) -> Any:
 
 def first_match_image(sample: Path, result: Path, painted: Path) -> Any:
     """A and B by their map, B with its texture, and A painted with it."""
-    from acnn.runs.first_match import render_textured
+    from acnn.runs.demo import render_textured
     from acnn.shapes import load
 
     size = {"size": (340, 518)}

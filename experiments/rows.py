@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from acnn.errors import InputError
 from acnn.progress import Progress
@@ -24,6 +25,15 @@ FIGURES = ("exact", "mean_error_x100", "within_005", "within_010")
 
 MISSING = "missing"
 """What a table shows of a row that has not been computed yet."""
+
+# Options that the experiments share.
+Data = Annotated[str, typer.Option(metavar="DIR", help="A dataset: FAUST, the folder around it, or 'humans'.")]
+Train = Annotated[str, typer.Option(metavar="LIST", help="Training shapes.")]
+Rows = Annotated[str, typer.Option(metavar="ROWS", help="Rows to compute, separated by commas; default: all.")]
+CoreMinutes = Annotated[float, typer.Option(help="Processor time for training a row.")]
+Results = Annotated[Path, typer.Option(metavar="DIR", help="Where finished rows are kept.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
+Workers = Annotated[int, typer.Option(help="Number of processes that prepare shapes.")]
 
 
 @dataclass(frozen=True)
@@ -103,7 +113,7 @@ def measure(
         facts = {"parameters": open_run(folder).matcher.parameter_count, **trained}
     if failures:
         raise InputError(f"{failures[0].item}: {failures[0].why}")
-    return record_of(report) | facts | {"seconds_per_shape": report["seconds_per_shape"]}
+    return record_of(report.as_dict()) | facts | {"seconds_per_shape": report["seconds_per_shape"]}
 
 
 def train_row(

@@ -32,6 +32,17 @@ def test_the_older_form_of_a_match_takes_none_for_descriptors():
     with pytest.warns(DeprecationWarning, match="match_pair"):
         match_pair = acnn.match_pair
     found = match_pair(mesh, mesh, None, refinement="none", cache=False)
-    assert found.facts["route"] == "descriptors"
+    assert found.report.route == found.report["route"] == "descriptors"
+    with pytest.warns(DeprecationWarning, match="use match.report"):
+        assert found.facts == found.report.as_dict()
     with pytest.warns(DeprecationWarning, match="use match.points"):
         assert found.places is found.points
+
+
+def test_facts_of_operators_and_runs_warn():
+    operator = acnn.build_patches(bumpy(1), angles=1, scales=(4,))
+    with pytest.warns(DeprecationWarning, match="use operator.report"):
+        assert operator.facts == operator.report.as_dict()
+    run = acnn.open_run("humans")
+    with pytest.warns(DeprecationWarning, match="use run.record"):
+        assert run.facts["train"] == run.record.train

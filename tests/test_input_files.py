@@ -1,8 +1,5 @@
 """Arrays given as files: whatever is in them, an array that fits comes out, or an InputError that names the file."""
 
-import io
-import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +9,12 @@ from analytic import sphere
 from damage import benchmark
 
 from acnn.correspondence.map_files import fingerprint, read_map
-from acnn.datasets.label_files import read_labels, read_truth, read_vts
-from acnn.datasets.shrec16 import read_baryc
 from acnn.errors import InputError
 from acnn.input_files import read_json, read_npy, read_npz, read_table
-from acnn.runs.transfer import read_values
 from acnn.shapes import Mesh, load, save
 from acnn.training.prepared import own_descriptors
 
-MUTATIONS = 60
+npy, npz = benchmark.npy, benchmark.npz
 
 
 @pytest.fixture(scope="module")
@@ -28,27 +22,6 @@ def shape(tmp_path_factory) -> Mesh:
     path = tmp_path_factory.mktemp("shape") / "shape.ply"
     save(sphere(1), path)
     return load(path)
-
-
-def npy(array: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    np.save(stream, array, allow_pickle=True)
-    return stream.getvalue()
-
-
-def text(array: np.ndarray, form: str = "%d") -> bytes:
-    stream = io.BytesIO()
-    np.savetxt(stream, array, fmt=form)
-    return stream.getvalue()
-
-
-def npz(arrays: dict[str, np.ndarray | bytes]) -> bytes:
-    """An archive of arrays, or of what is given as the bytes of one."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            archive.writestr(f"{name}.npy", array if isinstance(array, bytes) else npy(array))
-    return stream.getvalue()
 
 
 def a_map(shape: Mesh) -> dict[str, Any]:
@@ -61,78 +34,6 @@ def a_map(shape: Mesh) -> dict[str, Any]:
         "a_fingerprint": fingerprint(shape),
         "b_fingerprint": fingerprint(shape),
     }
-
-
-def readers(shape: Mesh) -> dict[str, tuple[str, bytes, Callable[[Path], object]]]:
-    """Of every reader: the name of a file, what may stand in it, and how it is read."""
-    n, m = len(shape.vertices), len(shape.faces)
-    rng = np.random.default_rng(1)
-    numbers, weights = np.arange(n), rng.dirichlet([1, 1, 1], n)
-    places = "%d %.6f %.6f %.6f"
-
-    def own(path: Path) -> object:
-        beside = Path(shape.source.path).with_suffix(".npy")
-        beside.write_bytes(path.read_bytes())
-        return own_descriptors(shape)
-
-    def values(path: Path) -> object:
-        return read_values(path, shape)
-
-    def map_of(path: Path) -> object:
-        return read_map(path, shape, shape)
-
-    return {
-        "labels as whole numbers": ("a.npy", npy(numbers), values),
-        "values": ("a.npy", npy(rng.normal(size=(n, 2))), values),
-        "words": ("a.npy", npy(np.array([f"w{i}" for i in range(n)])), values),
-        "values as text": ("a.txt", text(weights, "%.5f"), values),
-        "descriptors": ("a.npy", npy(rng.normal(size=(n, 4)).astype(np.float32)), own),
-        "map": ("a.npz", npz(a_map(shape)), map_of),
-        "map as text": ("a.txt", text(numbers), map_of),
-        "map from 1": ("a.vts", text(numbers + 1), map_of),
-        "labels of a dataset": ("a.txt", text(numbers), lambda path: read_labels(path, n, n)),
-        "rows of a dataset": ("a.vts", text(numbers + 1), lambda path: read_vts(path, n)),
-        "truth": ("a.txt", text(np.c_[numbers, weights], places), lambda path: read_truth(path, n, m)),
-        "SHREC'16": ("a.txt", text(np.c_[numbers + 1, weights], places), lambda path: read_baryc(path, n, m)),
-    }
-
-
-@pytest.mark.filterwarnings("error")
-def test_mutated_files_end_in_a_result_or_an_input_error(shape: Mesh, tmp_path: Path) -> None:
-    rng = np.random.default_rng(3)
-    for reader, (name, data, read) in readers(shape).items():
-        path = tmp_path / name
-        path.write_bytes(data)
-        assert read(path) is not None
-        messages = []
-        for _ in range(MUTATIONS):
-            _, content, _ = benchmark.damage(data, "", rng)
-            path.write_bytes(content)
-            try:
-                read(path)
-            except InputError as error:
-                messages.append(str(error))
-        named = "shape.npy" if reader == "descriptors" else name
-        assert len(messages) > MUTATIONS / 4, reader
-        assert all(named in message for message in messages), reader
-
-
-@pytest.mark.filterwarnings("error")
-def test_mutated_arrays_inside_a_sound_archive(shape: Mesh, tmp_path: Path) -> None:
-    rng = np.random.default_rng(4)
-    sound = a_map(shape)
-    path = tmp_path / "map.npz"
-    messages = []
-    for _ in range(300):
-        name = str(rng.choice(list(sound)))
-        _, content, _ = benchmark.damage(npy(sound[name]), "", rng)
-        path.write_bytes(npz(sound | {name: content}))
-        try:
-            read_map(path, shape, shape)
-        except InputError as error:
-            messages.append(str(error))
-    assert 50 < len(messages) < 300
-    assert all("map.npz" in message for message in messages)
 
 
 def header(shape: str, descr: str = "'<f8'") -> bytes:

@@ -22,13 +22,27 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Changes, Output, command, run_alone, settings_of
+from acnn.cli._commands import Changes, Output, command, run_alone, settings_of
 from acnn.errors import InputError
 from acnn.progress import named_stages
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rows import MISSING, Row, error, kept_rows, known_rows, markdown, measure, percent, read_rows
+from rows import (
+    MISSING,
+    CoreMinutes,
+    Results,
+    Row,
+    Seed,
+    Workers,
+    error,
+    kept_rows,
+    known_rows,
+    markdown,
+    measure,
+    percent,
+    read_rows,
+)
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -60,11 +74,11 @@ def experiment(
     train_parts: Annotated[str, typer.Option(metavar="LIST", help="Its training shapes.")] = "1-9",
     test_parts: Annotated[str, typer.Option(metavar="LIST", help="Its test shapes.")] = "10-12",
     rows: Annotated[str, typer.Option(metavar="ROWS", help="Rows to compute; default: all whose data is given.")] = "",
-    core_minutes: Annotated[float, typer.Option(help="Processor time for training a row.")] = 6.0,
+    core_minutes: CoreMinutes = 6.0,
     changes: Changes = None,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where finished rows are kept.")] = RESULTS,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
+    results: Results = RESULTS,
+    seed: Seed = 0,
+    workers: Workers = 1,
 ) -> None:
     """Train with and without batch normalisation, and with and without dropout."""
     from acnn.datasets.open import open_dataset

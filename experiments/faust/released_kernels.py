@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from acnn.cli.app import Output, command, run_alone
+from acnn.cli._commands import Output, command, run_alone
 
 PAIRS = 1000
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Changes, Output, command, run_alone, settings_of
+from acnn.cli._commands import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
 from acnn.errors import InputError
 from acnn.progress import named_stages
@@ -25,12 +25,14 @@ from acnn.progress import named_stages
 def experiment(
     out: Output,
     data: Annotated[Path, typer.Option(metavar="DIR", help="FAUST, or the folder that holds it as 'faust'.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Of the run; everything goes here.")],
-    train: Annotated[str, typer.Option(metavar="LIST", help="Shapes to learn from.")] = "000-079",
-    test: Annotated[str, typer.Option(metavar="LIST", help="Shapes to match.")] = "080-099",
-    preset: Annotated[str, typer.Option(help="best, paper-faust, released, or a .toml file.")] = "best",
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the run and all results.")],
+    train: Annotated[str, typer.Option(metavar="LIST", help="Training shapes.")] = "000-079",
+    test: Annotated[str, typer.Option(metavar="LIST", help="Test shapes.")] = "080-099",
+    preset: Annotated[
+        str, typer.Option(help="best, faust-connectivity, paper-faust, released, or a .toml file.")
+    ] = "best",
     changes: Changes = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything random in training.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     refine: Annotated[str, typer.Option(metavar="none|fm|zoomout", help="Refine the matches as well.")] = "none",
     remeshed: Annotated[
         str | None, typer.Option(metavar="LIST", help="Remeshed FAUST shapes to match and refine, too.")
@@ -51,8 +53,8 @@ def experiment(
     seed = config.train.seed
     if remeshed and "valences" in config.descriptors.kinds:
         raise InputError(
-            f"Preset {preset} goes by the triangulation that registrations share (descriptors of kind 'valences'), and "
-            "remeshed shapes have others: use --preset best-remeshed with --remeshed."
+            f"Preset {preset} depends on the triangulation that registrations share (descriptors of kind 'valences'), "
+            "and remeshed shapes have others: use --preset best-remeshed with --remeshed."
         )
     dataset = open_faust(data)
     dataset.select(test)  # errors before, not after, the training
@@ -66,7 +68,7 @@ def experiment(
     facts: dict[str, Any] = json.loads(trained_file.read_text()) if trained_file.is_file() else {}
     if facts.get("asked") != asked:
         with out.progress() as progress:
-            facts, failures = train_run(
+            record, failures = train_run(
                 dataset,
                 folder,
                 config,
@@ -77,7 +79,7 @@ def experiment(
             )
         for failure in failures:
             out.failed(failure.item, failure.why)
-        facts["asked"] = asked
+        facts = record | {"asked": asked}
         write_atomic(trained_file, json.dumps(facts, indent=1).encode())
     write_training_curve(folder, f"FAUST {train}, {preset}, seed {seed}")
     reports = {}

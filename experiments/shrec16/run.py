@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from acnn.cli.app import Changes, Output, command, run_alone, settings_of
+from acnn.cli._commands import Changes, Output, command, run_alone, settings_of
 from acnn.cli.evaluate import report_text
 from acnn.evaluation import ShapeEvaluation, evaluation_report
 
@@ -45,14 +45,14 @@ class Job:
 def experiment(
     out: Output,
     data: Annotated[Path, typer.Option(metavar="DIR", help="SHREC'16 Partial, or what 'acnn data parts' wrote.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Everything goes here.")],
-    kind: Annotated[str, typer.Option(metavar="cuts|holes", help="Which parts.")] = "cuts",
-    train: Annotated[str, typer.Option(metavar="LIST", help="Numbers of parts to learn from, of every class.")] = "1-9",
-    test: Annotated[str, typer.Option(metavar="LIST", help="Numbers of parts to match.")] = "10-12",
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder of the runs and all results.")],
+    kind: Annotated[str, typer.Option(metavar="cuts|holes", help="Which partial shapes.")] = "cuts",
+    train: Annotated[str, typer.Option(metavar="LIST", help="Numbers of the training shapes of every class.")] = "1-9",
+    test: Annotated[str, typer.Option(metavar="LIST", help="Numbers of the test shapes.")] = "10-12",
     classes: Annotated[str, typer.Option(metavar="LIST", help="Only these, such as cat,dog.")] = "",
     preset: Annotated[str, typer.Option(help="best-partial, paper-shrec16, or a .toml file.")] = "best-partial",
     changes: Changes = None,
-    seed: Annotated[int | None, typer.Option(help="Of everything random in training.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
     refine: Annotated[str, typer.Option(metavar="none|pfm", help="Refine the matches as well.")] = "pfm",
     workers: Annotated[int, typer.Option(help="Classes at a time, each on one core.")] = 2,
 ) -> None:
@@ -165,7 +165,7 @@ def joined(results: list[dict[str, Any]]) -> dict[str, Any]:
         symmetric=of("symmetric"),
         refined=of("refined_evaluation"),
         refined_symmetric=of("refined_symmetric"),
-    )
+    ).as_dict()
     for entry, part in zip(report["shapes"], parts, strict=True):
         entry["missing"] = part["missing"]
     return report

@@ -19,13 +19,29 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from acnn.cli.app import Output, command, run_alone
+from acnn.cli._commands import Output, command, run_alone
 from acnn.errors import InputError
 from acnn.progress import Progress, named_stages
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rows import MISSING, Row, kept_rows, known_rows, markdown, percent, read_rows, train_row
+from rows import (
+    MISSING,
+    CoreMinutes,
+    Data,
+    Results,
+    Row,
+    Rows,
+    Seed,
+    Train,
+    Workers,
+    kept_rows,
+    known_rows,
+    markdown,
+    percent,
+    read_rows,
+    train_row,
+)
 
 RESULTS = Path(__file__).parent / "results" / "descriptors"
 
@@ -61,18 +77,16 @@ ROWS: dict[str, Fixed | Row] = {
 @command
 def experiment(
     out: Output,
-    data: Annotated[str, typer.Option(metavar="DIR", help="A dataset: FAUST, the folder around it, or 'humans'.")],
+    data: Data,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Of the runs, as of run.py.")],
-    train: Annotated[str, typer.Option(metavar="LIST", help="Training shapes.")] = "000-059",
+    train: Train = "000-059",
     query: Annotated[str, typer.Option(metavar="NAME", help="The shape whose vertices are looked for.")] = "060",
     targets: Annotated[str, typer.Option(metavar="LIST", help="The shapes in which they are.")] = "061-079",
-    methods: Annotated[
-        str, typer.Option(metavar="ROWS", help="Rows to compute, separated by commas; default: all.")
-    ] = "",
-    core_minutes: Annotated[float, typer.Option(help="Processor time for training a network.")] = 30.0,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where finished rows are kept.")] = RESULTS,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 2,
+    methods: Rows = "",
+    core_minutes: CoreMinutes = 30.0,
+    results: Results = RESULTS,
+    seed: Seed = 0,
+    workers: Workers = 2,
 ) -> None:
     """Compare descriptors by their hit rates."""
     from acnn.datasets.open import open_dataset

@@ -17,13 +17,28 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command, run_alone
+from acnn.cli._commands import Output, command, run_alone
 from acnn.errors import InputError
 from acnn.progress import named_stages
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rows import Row, draw_curves, figures_table, kept_rows, known_rows, measure, read_rows
+from rows import (
+    CoreMinutes,
+    Data,
+    Results,
+    Row,
+    Rows,
+    Seed,
+    Train,
+    Workers,
+    draw_curves,
+    figures_table,
+    kept_rows,
+    known_rows,
+    measure,
+    read_rows,
+)
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -47,17 +62,15 @@ ROWS = {
 @command
 def experiment(
     out: Output,
-    data: Annotated[str, typer.Option(metavar="DIR", help="A dataset: FAUST, the folder around it, or 'humans'.")],
+    data: Data,
     folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Of the runs, the table and the figure.")],
-    train: Annotated[str, typer.Option(metavar="LIST", help="Training shapes.")] = "000-059",
+    train: Train = "000-059",
     test: Annotated[str, typer.Option(metavar="LIST", help="Test shapes.")] = "060-079",
-    methods: Annotated[
-        str, typer.Option(metavar="ROWS", help="Rows to compute, separated by commas; default: all.")
-    ] = "",
-    core_minutes: Annotated[float, typer.Option(help="Processor time for training a row.")] = 30.0,
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where finished rows are kept.")] = RESULTS,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 2,
+    methods: Rows = "",
+    core_minutes: CoreMinutes = 30.0,
+    results: Results = RESULTS,
+    seed: Seed = 0,
+    workers: Workers = 2,
 ) -> None:
     """Compare the methods of the paper on the same shapes."""
     from acnn.datasets.open import open_dataset

@@ -20,13 +20,13 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Changes, Output, command, run_alone, settings_of
+from acnn.cli._commands import Changes, Output, command, run_alone, settings_of
 from acnn.errors import InputError
 from acnn.progress import named_stages
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from rows import Row, draw_curves, figures_table, joined, kept_rows, known_rows, measure
+from rows import Results, Row, Rows, Seed, Workers, draw_curves, figures_table, joined, kept_rows, known_rows, measure
 
 RESULTS = Path(__file__).parent / "results" / "shrec16"
 
@@ -48,14 +48,12 @@ def experiment(
     train: Annotated[str, typer.Option(metavar="LIST", help="Numbers of the training shapes of every class.")] = "1-9",
     test: Annotated[str, typer.Option(metavar="LIST", help="Numbers of the test shapes.")] = "10-12",
     classes: Annotated[str, typer.Option(metavar="LIST", help="Classes, separated by commas; default: all.")] = "",
-    methods: Annotated[
-        str, typer.Option(metavar="ROWS", help="Rows to compute, separated by commas; default: all.")
-    ] = "",
+    methods: Rows = "",
     changes: Changes = None,
     refine: Annotated[str, typer.Option(metavar="none|pfm", help="Refine the maps of trained methods, too.")] = "none",
-    results: Annotated[Path, typer.Option(metavar="DIR", help="Where finished rows are kept.")] = RESULTS,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
+    results: Results = RESULTS,
+    seed: Seed = 0,
+    workers: Workers = 1,
 ) -> None:
     """Compare random forests, partial functional maps and ACNN on partial shapes."""
     from acnn.datasets.shrec16 import locate_shrec16, open_shrec16, shrec16_classes, with_full_shape

@@ -15,18 +15,18 @@ _WHERE = {
     "PatchOperator": "acnn.patches",
     "PatchSettings": "acnn.patches",
     "PointCloud": "acnn.shapes",
-    "anisotropic_laplacian": "acnn.functions",
+    "anisotropic_laplacian": "acnn.array_functions",
     "build_patches": "acnn.patches",
     "builtin_human": "acnn.datasets",
     "builtin_humans": "acnn.datasets",
     "cached_patches": "acnn.training.prepared",
-    "cotangent_laplacian": "acnn.functions",
+    "cotangent_laplacian": "acnn.array_functions",
     "describe": "acnn.shapes",
-    "eigenpairs": "acnn.functions",
+    "eigenpairs": "acnn.array_functions",
     "evaluate_run": "acnn.runs.evaluate",
     "from_arrays": "acnn.shapes",
-    "geodesic_distances": "acnn.functions",
-    "heat_kernel_rows": "acnn.functions",
+    "geodesic_distances": "acnn.array_functions",
+    "heat_kernel_rows": "acnn.array_functions",
     "load": "acnn.shapes",
     "make_family": "acnn.datasets",
     "match": "acnn.runs.match",
@@ -35,8 +35,8 @@ _WHERE = {
     "open_dataset": "acnn.datasets",
     "open_run": "acnn.methods.run",
     "preset_config": "acnn.training",
-    "principal_curvatures": "acnn.functions",
-    "principal_directions": "acnn.functions",
+    "principal_curvatures": "acnn.array_functions",
+    "principal_directions": "acnn.array_functions",
     "refine": "acnn.correspondence",
     "register": "acnn.runs.register",
     "render": "acnn.viewer",
@@ -44,7 +44,7 @@ _WHERE = {
     "segment_shape": "acnn.runs.segment",
     "shape_statistics": "acnn.registration",
     "shot": "acnn.descriptors",
-    "shot_descriptors": "acnn.functions",
+    "shot_descriptors": "acnn.array_functions",
     "surface_of": "acnn.surface",
     "train_run": "acnn.runs.train",
     "transfer_shape": "acnn.registration",
@@ -68,11 +68,7 @@ __all__ = sorted(_WHERE)
 
 if TYPE_CHECKING:
     from acnn import nn, testing
-    from acnn.correspondence import refine, transfer_texture
-    from acnn.datasets import builtin_human, builtin_humans, make_family, open_dataset
-    from acnn.descriptors import shot
-    from acnn.errors import InputError
-    from acnn.functions import (
+    from acnn.array_functions import (
         anisotropic_laplacian,
         cotangent_laplacian,
         eigenpairs,
@@ -82,6 +78,10 @@ if TYPE_CHECKING:
         principal_directions,
         shot_descriptors,
     )
+    from acnn.correspondence import refine, transfer_texture
+    from acnn.datasets import builtin_human, builtin_humans, make_family, open_dataset
+    from acnn.descriptors import shot
+    from acnn.errors import InputError
     from acnn.methods.run import open_run
     from acnn.patches import PatchOperator, PatchSettings, build_patches
     from acnn.registration import shape_statistics, transfer_shape

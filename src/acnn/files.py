@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 import tempfile
 import unicodedata
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -231,7 +232,8 @@ def write_arrays(
         Where it cannot be written; with a number of `FULL` where the disk is full.
     """
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    metadata = {"about": dict(about or {}), "checksum": _checksum(contiguous)}
+    text = json.dumps(dict(about or {}))
+    metadata = {"about": text, "checksum": _checksum(text, contiguous)}
     header: dict[str, Any] = {"__metadata__": {"acnn": json.dumps(metadata)}}
     names = {np.dtype(kind): name for name, kind in _TYPES.items()}
     order = sorted(contiguous, key=lambda name: (-contiguous[name].itemsize, name))  # so that all are aligned
@@ -241,11 +243,11 @@ def write_arrays(
         end = offset + array.nbytes
         header[name] = {"dtype": names[array.dtype], "shape": list(array.shape), "data_offsets": [offset, end]}
         offset = end
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
     # Not by safetensors itself, which copies all arrays into memory first.
     with atomic_file(path, durable=durable) as temporary, temporary.open("wb") as stream:
-        stream.write(len(text).to_bytes(8, "little") + text)
+        stream.write(len(head).to_bytes(8, "little") + head)
         for name in order:
             flat = contiguous[name].reshape(-1).view(np.uint8)
             for begin in range(0, len(flat), _CHUNK):
@@ -257,7 +259,7 @@ _CHUNK = 1 << 24
 
 
 def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Read the arrays and the metadata of a file that `write_arrays` wrote.
+    """Read the arrays and the metadata of a file that `write_arrays` wrote, or of a model file of format 1.
 
     Parameters
     ----------
@@ -279,12 +281,12 @@ def read_arrays(path: Path) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
 
     try:
         with safe_open(path, framework="numpy") as file:
-            about, checksum = _parse_metadata(file.metadata())
+            about, is_intact = _parse_metadata(file.metadata())
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     # The library raises TypeError for types of numbers that NumPy lacks.
     except (OSError, ValueError, TypeError, SafetensorError) as error:
         raise _damaged(path, error) from error
-    if checksum != _checksum(arrays):
+    if not is_intact(arrays):
         raise _damaged(path, "its checksum does not match")
     return arrays, about
 
@@ -312,10 +314,10 @@ def map_arrays(path: Path, *, verify: bool = True) -> tuple[dict[str, NDArray[An
     """
     try:
         arrays, metadata = _mapped(path)
-        about, checksum = _parse_metadata(metadata)
+        about, is_intact = _parse_metadata(metadata)
     except (OSError, ValueError) as error:
         raise _damaged(path, error) from error
-    if verify and checksum != _checksum(arrays):
+    if verify and not is_intact(arrays):
         raise _damaged(path, "its checksum does not match")
     return arrays, about
 
@@ -324,13 +326,25 @@ def _damaged(path: Path, why: object) -> InputError:
     return InputError(f"{path}: not a valid file ({why}). Copy it or create it again.")
 
 
-def _parse_metadata(metadata: Any) -> tuple[dict[str, Any], Any]:
-    """The metadata and the checksum that `write_arrays` wrote; raises ValueError where it wrote neither."""
+def _parse_metadata(metadata: Any) -> tuple[dict[str, Any], Callable[[Mapping[str, NDArray[Any]]], bool]]:
+    """The metadata that `write_arrays` wrote, and whether given arrays are those of their checksum.
+
+    Two older forms are read as well: metadata that are no text and outside the checksum; and those of model files of
+    format 1, with a checksum of their own.
+
+    Raises ValueError where they are of none of these forms.
+    """
     text = metadata.get("acnn") if isinstance(metadata, dict) else None
     content = _json(text) if isinstance(text, str) else None
-    if not isinstance(content, dict) or "checksum" not in content or not isinstance(content.get("about"), dict):
+    content = content if isinstance(content, dict) else {}
+    about, checksum = content.get("about"), content.get("checksum")
+    covered, function = "", _checksum
+    if isinstance(about, str):
+        covered, about = about, _json(about)
+        function = _checksum_1 if content.get("format") == "acnn-model-1" else _checksum
+    if not isinstance(about, dict) or checksum is None:
         raise ValueError("acnn did not write it, or its metadata are damaged")
-    return content["about"], content["checksum"]
+    return about, lambda arrays: bool(checksum == function(covered, arrays))
 
 
 def _json(text: str | bytes) -> Any:
@@ -377,11 +391,21 @@ def full_disk(error: BaseException) -> int:
     return next((number for number in FULL if f"(os error {number})" in str(error)), 0)
 
 
-def _checksum(arrays: Mapping[str, NDArray[Any]]) -> int:
-    """CRC-32 of all arrays, which detects damage, not manipulation."""
-    total = 0
+def _checksum(about: str, arrays: Mapping[str, NDArray[Any]]) -> int | str:
+    """CRC-32 of metadata and arrays, which detects damage, not manipulation."""
+    total = zlib.crc32(about.encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         total = zlib.crc32(f"{name}{array.dtype.str}{array.shape}".encode(), total)
         total = zlib.crc32(array.reshape(-1).view(np.uint8).data, total)
     return total
+
+
+def _checksum_1(about: str, arrays: Mapping[str, NDArray[Any]]) -> int | str:
+    """The checksum of model files of format 1."""
+    digest = hashlib.blake2b(about.encode(), digest_size=16)
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} torch.{array.dtype} {array.shape};".encode())
+        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()

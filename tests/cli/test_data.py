@@ -27,6 +27,21 @@ def test_numbers_out_of_range(tmp_path: Path, capfd: pytest.CaptureFixture, wron
     assert wrong[1] in json.loads(capfd.readouterr().out)["error"]
 
 
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--kinds", "cape"], "no kind 'cape'"),
+        (["--kinds", "hat", "--combine", "2"], "--combine 2"),
+        (["--kinds", "hat", "--remesh"], "--remesh"),
+        (["--combine", "0.5"], "give --kinds"),
+    ],
+)
+def test_kinds_that_make_no_sense(tmp_path: Path, capfd: pytest.CaptureFixture, options: list[str], why: str) -> None:
+    assert main(["data", "humans", "--out", str(tmp_path / "h"), *options, "--json"]) == 2
+    assert why in json.loads(capfd.readouterr().out)["error"]
+    assert not (tmp_path / "h").exists()
+
+
 def test_out_is_needed_and_must_be_a_folder(tmp_path: Path, capfd: pytest.CaptureFixture) -> None:
     assert main(["data", "humans"]) == 2
     (tmp_path / "f").write_text("")

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from acnn import __version__
 from acnn.cli import main
-from acnn.cli.app import Output, app, command
+from acnn.cli._commands import Output, app, command
 from acnn.errors import InputError
 from acnn.shapes import load
 
@@ -223,7 +223,11 @@ def test_verbose_shows_the_log_on_standard_error() -> None:
     plain, verbose = shout("word", "--json"), shout("word", "--json", "--verbose")
     assert verbose.stdout == plain.stdout
     assert "INFO" not in plain.stderr
-    for line in ("INFO acnn.work: computing", "INFO acnn.cli.app: stage: steps", "INFO acnn.cli.app: finished in"):
+    for line in (
+        "INFO acnn.work: computing",
+        "INFO acnn.cli._commands: stage: steps",
+        "INFO acnn.cli._commands: finished in",
+    ):
         assert line in verbose.stderr
     assert "details" not in verbose.stderr
     # --quiet hides messages, not the log; afterwards the loggers are as before

@@ -9,8 +9,8 @@ from analytic import bumpy
 
 import acnn
 from acnn.cli import _completion, main
-from acnn.cli.app import ORDER
-from acnn.correspondence.matchable import check_matchable
+from acnn.cli._commands import ORDER
+from acnn.correspondence.match_checks import check_matchable
 from acnn.correspondence.refine import RefineMethod
 from acnn.methods.registry import METHODS, PAIR_METHODS
 from acnn.methods.run import open_run, shipped_models

@@ -11,7 +11,7 @@ import pytest
 from analytic import bumpy, permuted, write_bumps
 
 from acnn.cli import main
-from acnn.cli.app import Output
+from acnn.cli._commands import Output
 from acnn.progress import begin_stage, expect_stages, named_stages
 from acnn.shapes import save
 from acnn.training.parallel import run_in_processes
@@ -146,7 +146,7 @@ def test_match_names_all_its_stages(run, tmp_path, capsys):
     words = ["match", str(tmp_path / "left.ply"), str(tmp_path / "right.ply"), "--out", str(tmp_path / "result")]
     assert main([*words, "--model", str(run[0])]) == 0
     shown = capsys.readouterr().err.splitlines()
-    stages = ["operators of A", "network output of A", "operators of B", "network output of B", "refinement"]
+    stages = ["operators of B", "network output of B", "operators of A", "network output of A", "refinement"]
     expected = ["reading", *stages, "writing"]
     assert [line for line in shown if not line.startswith(("notice", "verdict", COMPILING))] == expected
     assert main([*words, "--model", "none"]) == 0

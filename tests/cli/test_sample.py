@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from acnn.cli import main
-from acnn.datasets.body_parts import BODY_PARTS
+from acnn.datasets.builtin import BODY_PARTS
 from acnn.datasets.humans.attributes import body_landmarks
 from acnn.datasets.humans.sample_shapes import make_sample_shapes, sample_shapes
 from acnn.datasets.open import open_dataset

@@ -7,8 +7,15 @@ import pytest
 from analytic import bumpy, cylinder, permuted, random_sphere, rotation, sphere, torus
 
 from acnn.correspondence.blended import blended_map
-from acnn.correspondence.conformal import flatten, homogeneous, sphere_points
-from acnn.correspondence.moebius import area_confidence, images, inverse, moebius_through
+from acnn.correspondence.conformal import (
+    area_confidence,
+    flatten,
+    homogeneous,
+    images,
+    inverse,
+    moebius_through,
+    sphere_points,
+)
 from acnn.datasets import builtin_humans
 from acnn.errors import InputError
 from acnn.evaluation import ReferenceDistances

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from acnn.datasets.faust import mirror_of_halves
-from acnn.datasets.label_files import read_vts
+from acnn.datasets.labels import read_vts
 from acnn.datasets.open import open_dataset
 from acnn.evaluation.distances import ReferenceDistances
 from acnn.shapes.topology import mesh_edges

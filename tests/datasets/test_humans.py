@@ -8,8 +8,8 @@ import pytest
 
 from acnn.datasets import builtin_human, builtin_humans
 from acnn.datasets.builtin import pack_humans, read_humans
-from acnn.datasets.humans.generate import overlap_share, rigid_relaxer
 from acnn.datasets.humans.poses import TEST_POSES, TRAINING_POSES, UNSEEN_POSES, Pose, blend, bone_turns
+from acnn.datasets.humans.posing import overlap_share, rigid_relaxer
 from acnn.errors import InputError
 from acnn.surface.simplify import decimate, remesh
 

@@ -135,8 +135,8 @@ def test_labels_file_with_unequal_counts_and_a_vertex_that_loading_drops(root: P
 
 @pytest.mark.parametrize(
     ("lines", "told"),
-    [(range(24), "has 24 lines, but the shape has 25"), (range(12, 37), "line 25 says 36"),
-     ([*range(24), -2], "line 25 says -2"), ([*range(24), "x"], "cannot be read"), ([], "empty")],
+    [(range(24), "has 24 lines, but the shape has 25"), (range(12, 37), "line 25 is 36"),
+     ([*range(24), -2], "line 25 is -2"), ([*range(24), "x"], "cannot be read"), ([], "empty")],
 )  # fmt: skip
 def test_labels_that_do_not_fit_are_told(root: Path, lines: object, told: str) -> None:
     save(grid(5), root / "a.ply")
@@ -170,7 +170,7 @@ def test_vts_rows_correspond_and_count_from_one(root: Path) -> None:
     assert {v: label for v, label in enumerate(example.labels) if label >= 0 and v != 6} == {0: 1, 24: 0}
     assert example.labels[6] in (2, 35)
     write_lines(root / "b.vts", [25, 1, 0, 7])
-    with pytest.raises(InputError, match="line 3 says 0"):
+    with pytest.raises(InputError, match="line 3 is 0"):
         data.named("b").read()
     write_lines(root / "b.vts", [25, 1])
     with pytest.raises(InputError, match="has 2 rows"):

@@ -143,7 +143,7 @@ def test_lists_of_pairs(tmp_path: Path) -> None:
     path.write_text("# chosen at random\na b\n\nc d  # twice\nc d\n")
     assert read_pair_list(path) == [("a", "b"), ("c", "d"), ("c", "d")]
     path.write_text("a b\na\n")
-    with pytest.raises(InputError, match="line 2 has 1 words"):
+    with pytest.raises(InputError, match="line 2 has 1 entries"):
         read_pair_list(path)
 
 

@@ -100,8 +100,8 @@ def test_written_truth_is_read_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "told"),
-    [("1 1 0 0\n", "has 1 lines of 4 numbers, but 2"), ("1 1 0 0\n0 1 0 0\n", "line 2 says 0"),
-     ("1 1 0 0\n9 1 0 0\n", "line 2 says 9"), ("1 1 0 0\n2 .5 .4 0\n", "line 2: the weights"),
+    [("1 1 0 0\n", "has 1 lines of 4 numbers, but 2"), ("1 1 0 0\n0 1 0 0\n", "line 2 is 0"),
+     ("1 1 0 0\n9 1 0 0\n", "line 2 is 9"), ("1 1 0 0\n2 .5 .4 0\n", "line 2: the weights"),
      ("1 1 0 0\n1.5 1 0 0\n", "not whole"), ("1 1 0 0\n1 nan 0 0\n", "not finite"), ("", "empty")],
 )  # fmt: skip
 def test_truth_that_does_not_fit_is_told(tmp_path: Path, text: str, told: str) -> None:

@@ -29,3 +29,9 @@ def test_every_page_is_linked_or_in_the_contents():
 def test_images_are_small():
     for image in (ROOT / "docs" / "images").iterdir():
         assert image.stat().st_size < 300_000, f"{image.name} has {image.stat().st_size} bytes"
+
+
+def test_the_python_example_of_the_readme_is_short():
+    readme = next(page for page in PAGES if page.name == "README.md")
+    (block,) = (block for block in readme.blocks if block.language == "python")
+    assert len([line for line in block.text.splitlines() if line.strip()]) <= 10

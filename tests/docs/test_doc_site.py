@@ -10,7 +10,7 @@ import pytest
 from doc_pages import ROOT
 
 import acnn
-from acnn.cli.app import ORDER
+from acnn.cli._commands import ORDER
 
 HOW = "needs mkdocs: pip install -c constraints.txt -e '.[docs]'"
 pytestmark = pytest.mark.skipif(not (find_spec("mkdocs") and find_spec("mkdocstrings")), reason=HOW)

@@ -246,7 +246,7 @@ def test_the_report_has_the_keys_of_the_command_line_and_means_over_shapes(spher
     assert report["normalisation"] == "sqrt_area"
     assert [shape["name"] for shape in report["shapes"]] == ["good", "bad"]
     assert len(report["thresholds"]) == len(report["curve"]) == 100
-    assert json.loads(json.dumps(report, allow_nan=False)) == report
+    assert json.loads(json.dumps(report.as_dict(), allow_nan=False)) == report
 
 
 @pytest.mark.parametrize(

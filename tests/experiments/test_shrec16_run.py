@@ -1,12 +1,10 @@
 """The partial experiment from one end to the other, on parts of a built-in person instead of the benchmark's."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from scripts import run_script
 
 from acnn.cli import main
 from acnn.datasets import builtin_humans
@@ -25,11 +23,9 @@ def result(tmp_path_factory):
     assert main([*parts, "--count", "4", "--quiet"]) == 0
     tiny = ["epochs=3", "core_minutes=0", "angles=4", "scales=6,24", "shot_radii=8", "cut=0", "shared_outputs=40"]
     tiny.append("architecture=RES(IC16)+FC64+Softmax")
-    command = [sys.executable, str(SCRIPT), "--data", str(folder / "parts"), "--kind", "cuts", "--train", "1-3"]
-    command += ["--test", "4", "--out", str(folder / "out"), "--workers", "1", "--json"]
-    command += [word for change in tiny for word in ("--set", change)]
-    cached = os.environ | {"ACNN_CACHE": str(folder / "cache")}
-    done = subprocess.run(command, env=cached, capture_output=True, text=True, check=False)
+    words = ["--data", folder / "parts", "--kind", "cuts", "--train", "1-3", "--test", "4", "--out", folder / "out"]
+    changes = [word for change in tiny for word in ("--set", change)]
+    done = run_script(SCRIPT, *words, *changes, "--workers", "1", "--json", ACNN_CACHE=folder / "cache")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), folder / "out"
 

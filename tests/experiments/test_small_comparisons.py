@@ -1,12 +1,10 @@
 """The other comparisons in small versions: descriptors on built-in humans, methods and claims on parts of one."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from scripts import run_script
 
 from acnn.cli import main
 from acnn.datasets import builtin_humans
@@ -19,9 +17,7 @@ TINY = ["angles=2", "scales=6,24", "shot_radii=8", "loss_vertices=100"]
 
 def run(folder, script, *words):
     """What a script prints with --json."""
-    command = [sys.executable, str(FOLDER / script), *map(str, words), "--json"]
-    cached = os.environ | {"ACNN_CACHE": str(folder / "cache")}
-    done = subprocess.run(command, env=cached, capture_output=True, text=True, check=False)
+    done = run_script(FOLDER / script, *words, "--json", ACNN_CACHE=folder / "cache")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr
 

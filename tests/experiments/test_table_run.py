@@ -1,12 +1,10 @@
 """The comparison of methods, in a small version on the built-in humans."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from scripts import run_script
 
 RUN = Path(__file__).parents[2] / "experiments" / "table" / "run.py"
 
@@ -15,13 +13,12 @@ RUN = Path(__file__).parents[2] / "experiments" / "table" / "run.py"
 def compared(tmp_path_factory):
     """The folder of a comparison of two methods, and how to run it again."""
     folder = tmp_path_factory.mktemp("table")
-    command = [sys.executable, str(RUN), "--data", "humans", "--train", "human_00_00,human_00_01,human_01_00"]
-    command += ["--test", "human_17_03", "--methods", "osd,rf-wks", "--core-minutes", "0.1", "--workers", "1"]
-    command += ["--out", str(folder / "out"), "--results", str(folder / "rows"), "--json"]
-    environment = {**os.environ, "ACNN_CACHE": str(folder / "cache")}
+    words = ["--data", "humans", "--train", "human_00_00,human_00_01,human_01_00", "--test", "human_17_03"]
+    words += ["--methods", "osd,rf-wks", "--core-minutes", "0.1", "--workers", "1"]
+    words += ["--out", folder / "out", "--results", folder / "rows", "--json"]
 
     def run():
-        return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        return run_script(RUN, *words, ACNN_CACHE=folder / "cache")
 
     done = run()
     assert done.returncode == 0, done.stderr
@@ -52,7 +49,6 @@ def test_finished_rows_are_not_computed_again(compared):
 
 
 def test_unknown_rows_are_refused(tmp_path):
-    command = [sys.executable, str(RUN), "--data", "humans", "--methods", "abc", "--out", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = run_script(RUN, "--data", "humans", "--methods", "abc", "--out", tmp_path)
     assert done.returncode == 2
     assert "There is no row 'abc'" in done.stderr

@@ -51,8 +51,8 @@ def test_unknown_and_contradictory_methods_are_refused(tmp_path, capsys):
     save(bumpy(1), tmp_path / "a.ply")
     shape, out = str(tmp_path / "a.ply"), str(tmp_path / "out")
     for options, words in [
-        (["--method", "scnn"], "needs a trained model"),
-        (["--method", "acnn"], "needs a trained model"),
+        (["--method", "scnn"], "of 'acnn train --method scnn' with --model."),
+        (["--method", "acnn"], "or the name of a pretrained one (humans)"),
         (["--method", "lscnn", "--model", "humans"], "is a run of the method 'acnn', not of 'lscnn'"),
         (["--method", "descriptors", "--model", "humans"], "takes no model"),
         (["--method", "abc"], "There is no method 'abc'"),

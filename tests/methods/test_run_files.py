@@ -15,7 +15,7 @@ from safetensors.numpy import save_file
 from acnn.datasets.dataset import Dataset
 from acnn.errors import InputError
 from acnn.files import map_arrays, read_arrays, write_arrays
-from acnn.methods.run import open_run, write_run
+from acnn.methods.run import RunRecord, open_run, write_run
 from acnn.network import Patches, ShapeNetwork, load_model, save_model
 from acnn.patches import PatchSettings, build_patches
 from acnn.training.checkpoint import Progress, check_settings, read_checkpoint, write_checkpoint
@@ -66,9 +66,9 @@ def small_model() -> ShapeNetwork:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     facts = {"data": "here", "train": ["a"], "validation": [], "unit": 0.5, "content": {"train": ["f0"]}, "step": 3}
-    write_run(tmp_path, Dataset("data", MESH, (), np.arange(N)[::-1].copy()), CONFIG, facts)
+    write_run(tmp_path, Dataset("data", MESH, (), np.arange(N)[::-1].copy()), CONFIG, RunRecord(**facts))
     save_model(small_model(), tmp_path / "model.safetensors", {"config": CONFIG.as_dict(), "data": "here"})
-    assert open_run(tmp_path).facts == facts
+    assert open_run(tmp_path).record.as_dict() == facts
     return tmp_path
 
 
@@ -189,7 +189,7 @@ def test_metadata_of_array_files(tmp_path: Path) -> None:
     path = tmp_path / "a.safetensors"
     arrays = {"a": np.ones(3), "b": np.arange(4, dtype=np.int32)}
     write_arrays(path, arrays, {"known": 1})
-    header = {"about": {"known": 1}, "checksum": _metadata(path)["checksum"]}
+    header = {"about": json.dumps({"known": 1}), "checksum": _metadata(path)["checksum"]}
     for read in (read_arrays, map_arrays):
         messages = outcomes(
             iter([*altered(header), *WRONG]),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from acnn.patches.operator import PatchOperator
+from acnn.patches.operator import PatchOperator, PatchReport
 from acnn.patches.settings import PatchSettings
 from acnn.shapes.mesh import Mesh
 
@@ -59,6 +59,6 @@ def random_operator(
         random.uniform(0.1, 1, n).astype(np.float32),
         1.0,
         settings,
-        {},
+        PatchReport(n, angles, list(scales), "random", 0.0, 0.0),
         wide,
     )

@@ -190,6 +190,8 @@ def test_gradients_of_many_channels() -> None:
             torch.testing.assert_close(one, other)
         only = torch.autograd.grad(layer(f.detach(), patches).square().sum(), layer.weight)[0]
         torch.testing.assert_close(only, expected[1])
+        layer.weight.requires_grad_(False)  # as in a layer that is not trained further
+        torch.testing.assert_close(torch.autograd.grad(layer(f, patches).square().sum(), f)[0], expected[0])
 
 
 def test_angular_maximum_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

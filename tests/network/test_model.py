@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -10,6 +11,7 @@ import torch
 from network_samples import random_operator
 
 from acnn.errors import InputError
+from acnn.files import write_arrays
 from acnn.network import (
     FC,
     IC,
@@ -22,6 +24,7 @@ from acnn.network import (
     reestimate_statistics,
     save_model,
 )
+from acnn.network.model import start_from
 
 DEEP = "FC8+IC8+BN+RES(IC12)+DO(0.25)+FC16:linear+BN+FC10+Softmax"
 
@@ -34,6 +37,22 @@ def patches() -> Patches:
 def model_of(architecture: str = DEEP, **options: bool) -> ShapeNetwork:
     torch.manual_seed(5)
     return ShapeNetwork(architecture, 6, 17, 4, 3, **options)
+
+
+def test_a_larger_network_starts_as_the_one_it_grows_from(patches: Patches) -> None:
+    small = model_of("FC8+RES(IC8)+FC10+Softmax").eval()
+    with torch.no_grad():
+        small.layers[1].norm.weight.uniform_(0.5, 1.5)
+    torch.manual_seed(7)
+    large = ShapeNetwork("FC8+RES(IC8)+RES(IC8)+RES(IC8)+FC10+Softmax", 6, 17, 4, 3).eval()
+    large.classifier.share_weights(torch.randn(17, 3))
+    f = torch.randn(30, 6)
+    assert not torch.allclose(large(f, patches), small(f, patches))
+    start_from(large, small)
+    torch.testing.assert_close(large(f, patches), small(f, patches))
+    for other in ("FC8+RES(IC8)+IC8+FC10+Softmax", "FC8+RES(IC9)+RES(IC8)+FC10+Softmax", "FC8+FC10+Softmax"):
+        with pytest.raises(InputError, match="cannot start from"):
+            start_from(model_of(other), small)
 
 
 def test_layers_stand_where_the_paper_has_them() -> None:
@@ -201,10 +220,36 @@ def test_other_files_are_refused(tmp_path) -> None:
     with pytest.raises(InputError, match="no such model"):
         load_model(path)
     save_file({"a": torch.zeros(3)}, path)
+    with pytest.raises(InputError, match="acnn did not write it"):
+        load_model(path)
+    write_arrays(path, {"a": np.zeros(3)})
     with pytest.raises(InputError, match="not a model"):
         load_model(path)
-    save_file({"a": torch.zeros(3)}, path, {"acnn": json.dumps({"format": "acnn-model-9"})})
+    write_arrays(path, {"a": np.zeros(3)}, {"format": "acnn-model-9"})
     with pytest.raises(InputError, match="acnn-model-9"):
+        load_model(path)
+
+
+def test_format_1_is_still_read(patches: Patches, tmp_path) -> None:
+    from safetensors.torch import save_file
+
+    model, path = model_of(), tmp_path / "old.safetensors"
+    tensors = {name: tensor.clone() for name, tensor in model.plain_state().items()}
+    about = json.dumps({"config": model.config, "metadata": {"a": 1}})
+    digest = hashlib.blake2b(about.encode(), digest_size=16)
+    for name in sorted(tensors):
+        digest.update(f"{name} {tensors[name].dtype} {tuple(tensors[name].shape)};".encode())
+        digest.update(tensors[name].numpy().tobytes())
+    header = {"format": "acnn-model-1", "about": about, "checksum": digest.hexdigest()}
+    save_file(tensors, path, {"acnn": json.dumps(header)})
+    loaded, metadata = load_model(path)
+    assert metadata == {"a": 1}
+    f = torch.randn(30, 6)
+    assert torch.equal(loaded(f, patches), model.eval()(f, patches))
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(InputError, match="checksum"):
         load_model(path)
 
 

@@ -34,7 +34,7 @@ def rolled(operator, shifts):
     start = np.concatenate([[0], np.cumsum(lengths)])
     entries = np.concatenate([np.arange(operator.start[k], operator.start[k + 1]) for k in source])
     arrays = operator.vertices[entries], operator.values[entries], operator.eigenvalues, operator.eigenfunctions
-    return PatchOperator(start, *arrays, operator.vertex_areas, operator.unit, s, operator.facts)
+    return PatchOperator(start, *arrays, operator.vertex_areas, operator.unit, s, operator.report)
 
 
 def test_every_bin_sums_to_1(operator):

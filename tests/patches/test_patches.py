@@ -27,10 +27,10 @@ def test_rows_sum_to_1_and_hold_the_stated_share_of_the_mass(operator):
     sums = np.add.reduceat(operator.values.astype(np.float64), operator.start[:-1])
     assert len(sums) == 3 * 2 * operator.n
     assert np.abs(sums - 1).max() < 2e-5
-    assert operator.facts["mass_kept"] >= 0.9
+    assert operator.report.mass_kept >= 0.9
     lengths = np.diff(operator.start)
     assert lengths.min() > 0
-    assert operator.facts["nnz_per_row"] == pytest.approx(lengths.mean())
+    assert operator.report.nnz_per_row == pytest.approx(lengths.mean())
 
 
 def test_stored_rows_are_the_largest_entries_of_exact_ones(mesh, operator):
@@ -98,9 +98,9 @@ def test_eigenpairs_serve_a_scale_only_where_the_last_of_them_has_died_out(mesh)
     settings = PatchSettings(angles=2, scales=(400.0, 6.0), eigenpairs=280)
     many, few = (build_patches(mesh, replace(settings, eigenpairs=k)) for k in (280, 12))
     assert many.wide == (0,)
-    assert many.facts["kernels_by_scale"] == {"400": "eigenpairs", "6": "rational"}
+    assert many.report.kernels_by_scale == {"400": "eigenpairs", "6": "rational"}
     assert few.wide == ()
-    assert few.facts["kernel"] == "rational"
+    assert few.report.kernel == "rational"
     assert few.eigenfunctions.shape == (2, few.n, 0)
     function = surface_of(mesh).vertices[:, :1]
     spread = [np.abs(operator.apply(function)[:, :, 0]) for operator in (many, few)]
@@ -166,7 +166,7 @@ def test_settings_may_be_given_one_by_one(mesh):
 def test_rows_can_be_cut_to_their_largest_entries(mesh, operator):
     short = build_patches(mesh, replace(SMALL, entries=4))
     np.testing.assert_array_equal(np.diff(short.start), np.minimum(np.diff(operator.start), 4))
-    assert short.facts["mass_kept"] < operator.facts["mass_kept"]
+    assert short.report.mass_kept < operator.report.mass_kept
     whole = operator.matrix(2, 1)[[40]].toarray()[0].astype(float)
     found = short.matrix(2, 1)[[40]].toarray()[0].astype(float)
     largest = np.sort(np.argsort(-np.abs(whole))[:4])
@@ -181,4 +181,4 @@ def test_rows_computed_angle_by_angle_on_disk_are_the_same(mesh, operator, tmp_p
     assert isinstance(on_disk.values, np.memmap)
     for name in ("start", "vertices", "values", "eigenvalues", "eigenfunctions"):
         np.testing.assert_array_equal(getattr(on_disk, name), getattr(operator, name))
-    assert on_disk.facts["mass_kept_per_scale"] == pytest.approx(operator.facts["mass_kept_per_scale"])
+    assert on_disk.report.mass_kept_per_scale == pytest.approx(operator.report.mass_kept_per_scale)

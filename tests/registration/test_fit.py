@@ -68,6 +68,38 @@ def test_a_human_is_fitted_to_another_subject_and_pose_in_another_triangulation(
     assert found.damage.largest_stretch < 5
 
 
+def animal(turns, rings=80, sectors=10):
+    """A round body with a long thin tail, which is curled up by some turns in the plane."""
+    s = np.linspace(0, 1.9, rings)
+    body = 0.28 * np.sqrt(np.clip(1 - ((s - 0.42) / 0.42) ** 2, 0, 1))
+    radius = np.maximum(body, np.where(s > 0.5, 0.03, 0))[1:-1]
+    angle = 2 * np.pi * turns * np.clip(s - 0.9, 0, 1) ** 1.5
+    steps = np.diff(s)[:, None] * np.stack([np.cos(angle), np.sin(angle), 0 * s], axis=1)[1:]
+    axis = np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])
+    around = np.linspace(0, 2 * np.pi, sectors, endpoint=False)[:, None]
+    across = np.stack([-np.sin(angle), np.cos(angle), 0 * s], axis=1)[1:-1, None]
+    circles = axis[1:-1, None] + radius[:, None, None] * (np.cos(around) * across + np.sin(around) * [0, 0, 1])
+    i, j = (x.ravel() for x in np.mgrid[: rings - 3, :sectors])
+    a, b, c, d = (r * sectors + k % sectors for r, k in ((i, j), (i, j + 1), (i + 1, j), (i + 1, j + 1)))
+    ends, k = (rings - 2) * sectors, np.arange(sectors)
+    last = ends - sectors
+    faces = [
+        [a, c, b],
+        [b, c, d],
+        [k, (k + 1) % sectors, 0 * k + ends],
+        [last + (k + 1) % sectors, last + k, 0 * k + ends + 1],
+    ]
+    return Mesh(np.concatenate([circles.reshape(-1, 3), axis[[0, -1]]]), np.hstack(faces).T.astype(np.int32))
+
+
+def test_a_curled_tail_is_straightened():
+    template, target = animal(2.2), animal(0)
+    found = fit(template, target, at_all_vertices(template), target.vertices)
+    assert found.scale == pytest.approx(1, abs=0.05)
+    assert np.linalg.norm(found.vertices - target.vertices, axis=1).max() < 0.05
+    assert (found.damage.collapsed_faces, found.damage.inverted_faces) == (0, 0)
+
+
 def test_what_a_noisy_partial_cloud_lacks_follows_the_template():
     template, goal = builtin_human(0, 0), builtin_human(5, 0)
     random = np.random.default_rng(3)

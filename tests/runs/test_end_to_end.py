@@ -15,8 +15,7 @@ from acnn.correspondence.texture import colors_at, sampled
 from acnn.datasets import builtin_humans
 from acnn.datasets.open import humans_dataset
 from acnn.methods.run import open_run
-from acnn.runs.demo import run_demo, show_demo
-from acnn.runs.first_match import A, B
+from acnn.runs.demo import A, B, run_demo, show_demo
 from acnn.runs.match import match_shape
 from acnn.runs.match_files import match_files
 from acnn.shapes import Mesh, PointCloud, load, save
@@ -26,17 +25,18 @@ from acnn.training import preset_config
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """A network trained for a minute on 12 people."""
+    """A network trained for some seconds on 8 people."""
     folder = tmp_path_factory.mktemp("demo")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACNN_CACHE", str(folder / "cache"))
-        config = preset_config("quick").with_changes({"epochs": 16, "scales": "6,36", "angles": 6})
-        config = config.with_changes({"architecture": "FC32+RES(IC32)+RES(IC32)+FC128+Softmax", "loss_vertices": 800})
+        config = preset_config("quick").with_changes({"steps": 120, "scales": "6,36", "angles": 4})
+        config = config.with_changes({"architecture": "FC32+RES(IC32)+RES(IC32)+FC128+Softmax"})
+        config = config.with_changes({"loss_vertices": 500, "shared_outputs": 100})
         facts = run_demo(
             folder,
             config=config,
-            train_shapes=12,
-            test_shapes=2,
+            train_shapes=8,
+            test_shapes=1,
             workers=1,
             threads=1,
             draw=show_demo,

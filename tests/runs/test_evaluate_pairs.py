@@ -1,6 +1,7 @@
 """`acnn evaluate --pairs`: from files to figures, rotations, resuming, and pairs that fail."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -36,7 +37,8 @@ def exact_match(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, Any]]:
     """Instead of matching, vertex i is matched to vertex i; returns the shapes that were asked for."""
     asked: list[tuple[Any, Any]] = []
 
-    def match(a: Any, b: Any, **_: Any) -> Any:
+    def match(a: Any, b: Any, *, working_size: int | None, **_: Any) -> Any:
+        assert working_size in (None, 300)
         asked.append((a, b))
         n = len(a.vertices)
         return SimpleNamespace(
@@ -93,7 +95,12 @@ def test_results_are_kept_and_resumed(folder: Path, exact_match: list[Any], tmp_
         assert {**one, "seconds": 0} == {**other, "seconds": 0}
     assert evaluate_pairs(folder, settings=PLAIN, out=out)[0]["pairs"] == again["pairs"]
     with pytest.raises(InputError, match="not a file of results with these settings"):
-        evaluate_pairs(folder, settings=PairSettings(method="descriptors", refinement="none"), out=out)
+        evaluate_pairs(folder, settings=replace(PLAIN, working_size=300), out=out)
+
+
+def test_the_working_size_is_reported(folder: Path, exact_match: list[Any]) -> None:
+    assert evaluate_pairs(folder, settings=PLAIN)[0]["working_size"] == 2500
+    assert evaluate_pairs(folder, settings=replace(PLAIN, working_size=300))[0]["working_size"] == 300
 
 
 def test_a_failing_pair_does_not_stop_the_others(

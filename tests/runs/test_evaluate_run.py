@@ -66,6 +66,20 @@ def test_the_unit_is_that_of_the_run_as_in_matching(run):
     np.testing.assert_array_equal(kept[0].soft_map.query_to_reference, expected.query_to_reference)
 
 
+def test_large_shapes_are_matched_on_working_copies(run):
+    fine, kept = bumpy(3), []
+    labels = np.linalg.norm(fine.vertices[:, None] - MESH.vertices, axis=2).argmin(axis=1).astype(np.int32)
+    shapes = data(sample("c", fine, labels))
+    report, _ = evaluate_run(run, shapes, test_list="c", refinement="none", working_size=162, keep=kept.append)
+    assert report["working_copies"] == {"size": 162, "shapes": 1, "vertices": 642, "working": 162}
+    assert "1 shape(s) of 642 vertices on average were matched on copies of 162" in report_text(report)
+    matched = match_shape(fine, run, refinement="none", working_size=162)
+    assert report["exact"] == (matched.query_to_reference == labels).mean()
+    assert len(kept[0].soft_map.query_to_reference) == 642
+    report, _ = evaluate_run(run, shapes, test_list="c", refinement="none", working_size=0)
+    assert report["working_copies"] == {"size": 0, "shapes": 0}
+
+
 def test_the_truth_on_the_other_side_is_each_shapes_own(run):
     kept = []
     turned = np.roll(ALL, 1)
@@ -109,7 +123,7 @@ def test_test_shapes_that_were_trained_on_are_known_by_content(tmp_path):
 
 
 def test_a_run_that_did_not_record_what_it_was_trained_on_does_not_know(run):
-    old = replace(run, facts={key: value for key, value in run.facts.items() if key != "content"})
+    old = replace(run, record=replace(run.record, content=None))
     report, _ = evaluate_run(old, data(sample("c")), test_list="c")
     assert report["seen_in_training"] == report["seen_in_validation"] == "unknown"
     assert "were not recorded" in report_text(report)
@@ -133,5 +147,5 @@ def test_a_shape_without_truth_does_not_stop_the_others(run, tmp_path):
 def test_a_network_that_goes_by_the_triangulation_is_not_asked_about_others(run):
     dependent = replace(run, config=run.config.with_changes({"kinds": "shot,valences"}))
     other = random_sphere(162, 3)
-    with pytest.raises(InputError, match="goes by the triangulation"):
+    with pytest.raises(InputError, match="depends on the triangulation"):
         evaluate_run(dependent, data(sample("other", other)), test_list="other")

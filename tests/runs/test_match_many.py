@@ -2,14 +2,16 @@
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 from analytic import bumpy, permuted
 
 from acnn.cli import main
 from acnn.errors import InputError
+from acnn.runs import match_many as match_many_module
 from acnn.runs.match_many import match_many, read_pairs
-from acnn.shapes import save
+from acnn.shapes import load, save
 
 OPTIONS = {"method": "descriptors", "refinement": "none", "cache": False, "workers": 1}
 
@@ -49,6 +51,26 @@ def test_pairs_are_matched_once_and_failures_do_not_stop_the_rest(shapes):
     assert (shapes / "out" / "one_to_two" / "map.npz").stat().st_mtime_ns == before
     changed = match_many(pairs[:1], shapes / "out", **OPTIONS | {"refinement": "zoomout"})
     assert changed.resumed == 0
+
+
+def test_a_shape_of_consecutive_pairs_is_read_once(shapes, monkeypatch):
+    read = []
+    monkeypatch.setattr(match_many_module, "load", lambda path: read.append(path.name) or load(path))
+    pairs = [(shapes / name, shapes / "two.ply") for name in ("one.ply", "three <b>.ply")]
+    assert len(match_many(pairs, shapes / "out", **OPTIONS).matched) == 2
+    assert read == ["one.ply", "two.ply", "three <b>.ply"]
+
+
+def test_pairs_are_matched_by_the_workers_of_a_dask_scheduler(shapes, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="Dask is not installed: pip install 'acnn[dask]'")
+    monkeypatch.chdir(shapes)
+    pairs = [(Path("one.ply"), Path("two.ply")), (Path("broken.ply"), Path("two.ply"))]
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        options = OPTIONS | {"workers": 2, "scheduler": cluster.scheduler_address}
+        found = match_many(pairs, Path("out"), **options)
+    assert [match["verdict"] for match in found.matched] == ["good"]
+    assert [failure.item for failure in found.failures] == ["broken.ply to two.ply"]
+    assert (shapes / "out" / "one_to_two" / "match.html").is_file()
 
 
 def test_a_folder_is_matched_to_one_shape(shapes):

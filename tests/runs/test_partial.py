@@ -18,14 +18,15 @@ from acnn.training import preset_config
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """A network trained for a minute on parts of 14 people."""
+    """A network trained for some seconds on parts of 10 people."""
     folder = tmp_path_factory.mktemp("partial")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ACNN_CACHE", str(folder / "cache"))
-        config = preset_config("quick-partial").with_changes({"epochs": 14, "scales": "6,36", "angles": 6})
+        config = preset_config("quick-partial").with_changes({"steps": 160, "scales": "6,36", "angles": 4})
         config = config.with_changes({"architecture": "FC32+RES(IC32)+RES(IC32)+FC128+Softmax", "shot_radii": "8"})
+        config = config.with_changes({"loss_vertices": 500})
         facts = run_demo(
-            folder, partial=True, config=config, train_shapes=14, test_shapes=1, workers=1, threads=1, draw=show_demo
+            folder, partial=True, config=config, train_shapes=10, test_shapes=1, workers=1, threads=1, draw=show_demo
         )
         yield folder, facts, open_run(folder / "run")
 
@@ -43,7 +44,7 @@ def test_parts_of_unseen_people_are_matched_better_than_a_bar(demo):
 def person(demo):
     """A person in the unit of the run."""
     mesh = builtin_humans().mesh(150)
-    return Mesh(mesh.vertices * (demo[2].facts["unit"] / surface_of(mesh).unit), mesh.faces)
+    return Mesh(mesh.vertices * (demo[2].unit / surface_of(mesh).unit), mesh.faces)
 
 
 def piece(mesh, wanted):
@@ -55,7 +56,7 @@ def piece(mesh, wanted):
 
 def test_a_part_that_is_the_whole_is_matched_as_a_whole(demo, person):
     found = match_shape(person, demo[2], cache=False)
-    assert found.facts["chosen_because"].startswith("the query has no boundary")
+    assert found.report.chosen_because.startswith("the query has no boundary")
 
 
 def test_several_pieces_a_cut_limb_and_a_sliver_give_a_result_that_says_what_was_done(demo, person):
@@ -72,8 +73,8 @@ def test_several_pieces_a_cut_limb_and_a_sliver_give_a_result_that_says_what_was
         part = piece(person, wanted)
         found = match_shape(part, demo[2], cache=False)
         assert found.query_to_reference.shape == (len(part.vertices),)
-        assert found.facts["why"]
-        used[name] = found.facts["used"]
+        assert found.report.why
+        used[name] = found.report.used
     assert used["sliver"] == "none"
 
 

@@ -9,7 +9,7 @@ from acnn.datasets.dataset import Dataset, Example, Sample
 from acnn.evaluation import ReferenceDistances, evaluate_map
 from acnn.evaluation.published import FAUST_EXACT, FAUST_REMESHED_ERROR, SHREC16_CUTS_ERROR
 from acnn.evaluation.results import errors_of_vertices
-from acnn.runs.report import unseen_shapes
+from acnn.runs.evaluate import unseen_shapes
 from acnn.surface import surface_of
 from acnn.viewer.report import _missing, _published_for, _training_log
 
@@ -46,8 +46,8 @@ def test_a_whole_shape_misses_nothing_and_a_part_what_was_cut_off():
 def test_shown_shapes_were_not_trained_on_and_half_of_them_are_copies():
     names = [f"human_{i}{suffix}" for i in range(8) for suffix in ("", "_remeshed")]
     dataset = Dataset("d", bumpy(1), tuple(Sample(name, lambda: None, "test", None, 0) for name in names))
-    run = SimpleNamespace(facts={"train": names[:4], "validation": names[4:6]})
-    chosen = unseen_shapes(dataset, run, 5)
+    run = SimpleNamespace(record=SimpleNamespace(train=names[:4], validation=names[4:6]))
+    chosen = unseen_shapes(dataset, [run], 5)
     assert len(set(chosen)) == 5
     assert not set(chosen) & set(names[:6])
     assert sum("_remeshed" in name for name in chosen) == 2

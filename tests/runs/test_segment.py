@@ -125,3 +125,22 @@ def test_every_network_can_be_trained_for_every_task(name, task, folder, tmp_pat
         found = report["descriptor"]
         assert 0 < found["learned"]["asymmetric"]["hits"]["10"] <= 1
         assert 0 < found["input"]["asymmetric"]["hits"]["10"] <= 1
+
+
+def test_a_network_for_other_classes_starts_from_the_layers_of_a_run(folder, tmp_path):
+    first = open_run(folder / "run")
+    changes = {"task": "labels", "start": str(folder / "run"), "steps": 1, "learning_rate": 0.0}
+    config = first.config.with_changes(changes)
+    train_run(folder / "bumps", tmp_path / "run", config, train_list="0")
+    before, after = (run.matcher.network.state_dict() for run in (first, open_run(tmp_path / "run")))
+    assert after["classifier.weight"].shape[0] == 162
+    shared = [name for name in before if not name.startswith("classifier.")]
+    assert shared
+    assert all(before[name].equal(after[name]) for name in shared)
+    for change, words in [
+        ({"architecture": "FC8+IC16+Softmax"}, "cannot start from the weights"),
+        ({"angles": 4}, "cannot start from the weights"),
+        ({"start": str(tmp_path / "nothing")}, "not a finished run"),
+    ]:
+        with pytest.raises(InputError, match=words):
+            train_run(folder / "bumps", tmp_path / "other", config.with_changes(change), train_list="0", resume=True)

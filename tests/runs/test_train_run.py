@@ -3,10 +3,12 @@
 import os
 
 import pytest
+import torch
 from analytic import sphere, write_bumps
 
 from acnn.cli import main
 from acnn.errors import InputError
+from acnn.methods.run import open_run
 from acnn.runs.train import train_run
 from acnn.shapes import save
 from acnn.training import RunConfig
@@ -32,6 +34,25 @@ def test_a_run_that_is_done_says_the_same_when_gone_on_with(tmp_path, monkeypatc
     assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     longer, _ = train_run(str(shapes), run, config.with_changes({"epochs": 3}), resume=True)
     assert longer["step"] == 6
+
+
+def test_a_run_starts_from_the_weights_of_another(tmp_path, monkeypatch):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    shapes, first = write_bumps(tmp_path / "bumps", 2), tmp_path / "first"
+    changes = {"angles": 2, "scales": "6,24", "architecture": "FC8+IC8+Softmax", "epochs": 4, "learning_rate": 0.01}
+    config = RunConfig().with_changes(changes)
+    train_run(str(shapes), first, config)
+    still = {"start": str(first), "architecture": "FC8+IC8+RES(IC8)+Softmax", "epochs": 1, "learning_rate": 0.0}
+    train_run(str(shapes), tmp_path / "second", config.with_changes(still))
+    before, after = (open_run(tmp_path / name).matcher.network for name in ("first", "second"))
+    for old, new in ((before.layers[1], after.layers[1]), (before.classifier, after.classifier)):
+        torch.testing.assert_close(new.weight, old.weight)
+    assert not after.layers[2].norm.weight.any()
+    other = config.with_changes({"start": str(first), "architecture": "FC9+IC8+Softmax"})
+    with pytest.raises(InputError, match="cannot start from"):
+        train_run(str(shapes), tmp_path / "third", other)
+    with pytest.raises(InputError, match="another reference"):
+        train_run(str(shapes), tmp_path / "fourth", config.with_changes({"start": "humans"}))
 
 
 def test_without_the_cache_it_is_neither_read_nor_written(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""A hundred damaged files: each ends in a valid shape or a clear error, within 10 s and 2 GB."""
+"""Shape files with hostile content: each ends in a valid shape or a clear error, within 10 s and 2 GB."""
 
 import copy
 import json
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from damage import benchmark
 
@@ -16,33 +15,6 @@ from acnn.errors import InputError
 from acnn.shapes import load
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
-
-
-def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path: Path) -> None:
-    originals = benchmark.write_originals(tmp_path)
-    assert {p.suffix for p in originals} == {".ply", ".off", ".obj", ".stl", ".glb", ".gltf", ".xyz", ".npy"}
-    rng = np.random.default_rng(20)
-    seen = set()
-    for number in range(100):
-        original = originals[number % len(originals)]
-        way, content, suffix = benchmark.damage(original.read_bytes(), original.suffix, rng)
-        path = tmp_path / f"variant{suffix}"
-        path.write_bytes(content)
-        kind, message, _, memory = benchmark.outcome(path)
-        path.unlink()
-        seen.add(kind)
-        assert kind in ("shape", "repaired", "error"), f"{number}, {original.name}, {way}: {kind} {message}"
-        assert memory < 2000
-        if kind == "error":
-            assert message.startswith("variant")
-            assert message.endswith(".")
-    assert seen == {"shape", "repaired", "error"}
-
-
-def test_the_originals_are_valid(tmp_path: Path) -> None:
-    for original in benchmark.write_originals(tmp_path):
-        kind, message, _, _ = benchmark.outcome(original)
-        assert kind in ("shape", "repaired"), f"{original.name}: {message}"
 
 
 @pytest.mark.parametrize(
@@ -77,9 +49,9 @@ def test_the_originals_are_valid(tmp_path: Path) -> None:
 )
 def test_absurd_promises_are_refused_at_once(tmp_path: Path, name: str, data: bytes) -> None:
     (tmp_path / name).write_bytes(data)
-    kind, message, _, memory = benchmark.outcome(tmp_path / name)
-    assert kind == "error", message
-    assert memory < 100
+    found = benchmark.outcome(lambda: load(tmp_path / name), tmp_path)
+    assert found.kind == "error", found
+    assert found.megabytes < 100
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

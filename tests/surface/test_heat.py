@@ -7,8 +7,8 @@ from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
 from acnn.surface import exact_rows, principal_frames, stiffness_parts, surface_of
 from acnn.surface.heat import ExactKernels, SpectralKernels
-from acnn.surface.rational import RationalKernels, fit_exponentials
-from acnn.surface.squaring import SquaringKernels
+from acnn.surface.heat_rational import RationalKernels, fit_exponentials
+from acnn.surface.heat_squaring import SquaringKernels
 
 
 def exact(surface, t, alpha=100.0, theta=0.4, rows=None):
@@ -197,7 +197,7 @@ def test_large_shapes_have_an_elimination_order_for_each_cell_with_the_same_rows
     rows = np.arange(0, len(human.vertices), 100)
     frames = principal_frames(human)
     expected = RationalKernels(human, frames).rows(100.0, [0.4], [3.0, 24.0], 1.0, rows)
-    monkeypatch.setattr("acnn.surface.rational.ONE_ORDER", 0)
+    monkeypatch.setattr("acnn.surface.heat_rational.ONE_ORDER", 0)
     found = RationalKernels(human, frames).rows(100.0, [0.4], [3.0, 24.0], 1.0, rows)
     n, count = len(human.vertices), 2 * len(rows)
     assert np.abs(found.dense(n, 0, count) - expected.dense(n, 0, count)).sum(axis=1).max() < 1e-5

@@ -24,6 +24,14 @@ def test_the_papers_preset_is_the_papers_network():
     assert (config.train.learning_rate, config.train.schedule) == (1e-3, "constant")
 
 
+def test_best_knows_shape_only_and_says_that_its_name_meant_something_else(caplog):
+    assert "valences" not in preset_config("best").descriptors.kinds
+    assert "faust-connectivity" in caplog.text
+    caplog.clear()
+    assert "valences" in preset_config("faust-connectivity").descriptors.kinds
+    assert not caplog.text
+
+
 def test_settings_are_changed_by_name_from_text():
     config = preset_config("quick").with_changes(
         {"train.epochs": "3", "scales": "3,6,24", "area_weighted": "false", "alpha": "10", "kinds": "shot,wks"}

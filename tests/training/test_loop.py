@@ -34,6 +34,7 @@ class Shape:
     features: np.ndarray
     labels: np.ndarray
     truth: BarycentricPoints | None = None
+    weights: np.ndarray | None = None
 
     def patches(self):
         return self.operator
@@ -266,11 +267,11 @@ def test_soft_labels_share_the_target_between_the_corners_of_a_face():
     faces = np.array([[0, 1, 2], [2, 3, 4]])
     truth = BarycentricPoints(np.array([0, 1, 1], np.int32), np.array([[1, 0, 0], [0.5, 0.25, 0.25], [0, 0, 1.0]]))
     logits = torch.randn(2, 5, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    found = soft_cross_entropy(logits, truth, faces, np.array([0, 1]))
+    found = soft_cross_entropy(logits, truth, faces, np.array([0, 1])).mean()
     targets = torch.tensor([[1, 0, 0, 0, 0], [0, 0, 0.5, 0.25, 0.25]], dtype=torch.float64)
     torch.testing.assert_close(found, torch.nn.functional.cross_entropy(logits, targets))
-    smoothed = soft_cross_entropy(logits, truth, faces, np.array([0, 1]), label_smoothing=0.3)
-    expected = torch.nn.functional.cross_entropy(logits, targets, label_smoothing=0.3)
+    smoothed = soft_cross_entropy(logits, truth, faces, np.array([0, 1]), label_smoothing=0.3).mean()
+    expected = torch.nn.functional.cross_entropy(logits, targets, label_smoothing=0.3).mean()
     torch.testing.assert_close(smoothed, expected)
 
 
@@ -365,7 +366,7 @@ class Contradictory(Shape):
 
 
 def contradictory(some):
-    return [Contradictory(s.name, s.operator, s.features, s.labels, None, np.random.default_rng(0)) for s in some]
+    return [Contradictory(s.name, s.operator, s.features, s.labels, random=np.random.default_rng(0)) for s in some]
 
 
 def test_a_training_that_is_worse_than_chance_and_no_longer_improves_is_stopped(some, tmp_path):

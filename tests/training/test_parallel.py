@@ -15,7 +15,7 @@ PROGRAM = """
 import signal, sys, time
 from pathlib import Path
 
-from acnn.cli.app import command, run_alone
+from acnn.cli._commands import command, run_alone
 from acnn.files import atomic_file
 from acnn.training.parallel import run_in_processes
 

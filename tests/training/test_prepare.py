@@ -167,7 +167,7 @@ def test_full_disk_is_told_and_what_was_done_stays(shapes: Path, cache: Path, mo
         write(operator, path)  # type: ignore[arg-type]
 
     monkeypatch.setattr(prepared_module, "write_patches", write_two)
-    with pytest.raises(OSError, match=r"No room left.*cache.*2 of 4 shapes are done and stay"):
+    with pytest.raises(OSError, match=r"No space left.*cache.*2 of 4 shapes are done and stay"):
         prepare(data, Needs(*SETTINGS))
     monkeypatch.undo()
     done, failures = prepare(data, Needs(*SETTINGS), cache_dir=cache)
@@ -183,7 +183,7 @@ def test_a_limit_met_by_the_writing_library_is_told_too(shapes: Path, cache: Pat
     command = [sys.executable, "-c", program, "prepare", str(shapes), *ON_COMMAND_LINE]
     run = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert run.returncode == 1, run.stderr
-    assert "No room left for the cache" in json.loads(run.stdout)["error"]
+    assert "No space left for the cache" in json.loads(run.stdout)["error"]
     assert {path.name.split("-")[0] for path in cache.iterdir()} == {"unit"}  # small enough, and whole
 
 

@@ -22,6 +22,7 @@ class Shape:
     labels: np.ndarray
     eigenpairs: object = None
     truth: object = None
+    weights: object = None
 
     def patches(self):
         raise AssertionError("no layer needs patches")

@@ -1,5 +1,6 @@
 """The live viewer: what its panels show, and that it works in a browser."""
 
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from analytic import bumpy, permuted, rotation
 from browser import Browser
+from page_content import content, unpacked
 
 from acnn.correspondence import SoftMap
 from acnn.datasets import builtin_humans
@@ -21,6 +23,7 @@ from acnn.runs.view import collect_view
 from acnn.shapes import Mesh, load, save
 from acnn.surface import surface_of
 from acnn.surface.simplify import remesh
+from acnn.viewer.match_page import write_match_page
 from acnn.viewer.view_data import ViewData, ViewShape
 
 pytest.importorskip("viser", reason="viser is not installed: pip install 'acnn[view]'")
@@ -100,6 +103,57 @@ def test_a_result_of_match_is_shown_as_it_was_written(tmp_path):
     save(bumpy(1), tmp_path / "result" / "b_colored.ply")
     with pytest.raises(InputError):
         collect_view([tmp_path / "result"])
+
+
+def eye_and_ray(halves, aspect, x, y):
+    """The page's camera as it opens: the eye, and a ray through (x, y) in -1..1, in coordinates of a shape."""
+    half, slope = np.max(halves, axis=0), np.tan(np.radians(13))
+    (ca, cb), (sa, sb) = np.cos([0.35, 0.12]), np.sin([0.35, 0.12])
+    turn = np.array([[ca, 0, sa], [sb * sa, cb, -sb * ca], [-cb * sa, sb, cb * ca]])
+    side = max(half[0], half[2])
+    distance = max(1.14 * half[1], 1.1 * side / aspect) / slope + 0.6 * side
+    return turn.T @ [0, 0, distance], turn.T @ [x * slope * aspect, y * slope, -1]
+
+
+def test_a_click_finds_the_vertex_that_it_finds_on_the_page_of_the_match(tmp_path):
+    """A click on the page, and a click of the viewer through the same point of the surface from the same eye."""
+    mesh = bumpy(2)
+    mesh = Mesh(mesh.vertices * [1.0, 2.5, 0.6], mesh.faces)  # faces of which the nearest corner may weigh least
+    other, _ = permuted(Mesh(mesh.vertices @ rotation(1).T, mesh.faces), 3)
+    for name, shape in (("a.ply", mesh), ("b.ply", other)):
+        save(shape, tmp_path / name)
+    found = []
+    options = {"method": "descriptors", "refinement": "none", "cache": False, "keep": found.append}
+    match_files(tmp_path / "a.ply", tmp_path / "b.ply", None, tmp_path / "result", **options)
+    page = write_match_page(found[0], tmp_path / "result" / "match.html")
+    held = content(page.read_text())
+    assert held["up"] == "y"
+    drawn = {name: held[name]["step"] * unpacked(held[name]["vertices"]).reshape(-1, 3) for name in "ab"}
+    drawn = {name: points - (points.min(axis=0) + points.max(axis=0)) / 2 for name, points in drawn.items()}
+    halves = [points.max(axis=0) for points in drawn.values()]
+    viewer = LiveViewer(collect_view([tmp_path / "result"])[0], port=0)
+    met = 0
+    try:
+        with Browser() as browser:
+            browser.open(page.as_uri())
+            browser.wait("Number(document.documentElement.dataset.drawn) > 0")
+            for name, x, y in ((name, x, y) for name in "ab" for x in (-0.11, 0.06) for y in (-0.57, -0.2, 0.13, 0.44)):
+                there, cell = panel(viewer, name.upper()), browser.box(f"#cell-{name}")
+                browser.click(cell["x"] + cell["width"] * (1 + x) / 2, cell["y"] + cell["height"] * (1 - y) / 2)
+                text = browser.run("document.getElementById('picked').textContent")
+                eye, ray = eye_and_ray(halves, cell["width"] / cell["height"], x, y)
+                to_viewer, *_ = np.linalg.lstsq(
+                    np.c_[drawn[name], np.ones(len(mesh.vertices))], there.vertices, rcond=None
+                )
+                vertex = viewer.scene.vertex_at(there, eye @ to_viewer[:3] + to_viewer[3], ray @ to_viewer[:3])
+                assert re.sub(r"[ :→].*", "", text.removeprefix("Vertex ")) == ("" if vertex is None else str(vertex))
+                if vertex is not None and name == "a":
+                    viewer.pick("A", vertex)
+                    assert f"vertex {viewer.vertex_of(panel(viewer, 'B'))} of B" in text
+                met += vertex is not None
+    finally:
+        viewer.stop()
+    assert met >= 10
 
 
 def test_the_pick_is_found_on_every_shape_and_its_probability_spreads(viewer):
@@ -186,7 +240,7 @@ def test_kernels_of_files_are_in_the_unit_of_their_match(tmp_path, monkeypatch):
 
     save(bumpy(2), tmp_path / "a.ply")
     run = open_run("humans")
-    in_parts = replace(run, facts={**run.facts, "unit": 0.02})
+    in_parts = replace(run, record=replace(run.record, unit=0.02))
     monkeypatch.setattr("acnn.methods.run.open_run", lambda _: in_parts)
     data, _ = collect_view([tmp_path / "a.ply"], tmp_path, refinement="none", cache=False)
     (shape,) = data.shapes
@@ -204,7 +258,7 @@ def test_two_files_are_shown_with_the_map_that_match_finds(kind, tmp_path, monke
     for shape, path in zip(shapes, paths, strict=True):
         save(shape, path)
     found = match(*map(load, paths), model="humans")
-    assert found.facts["route"] == ("network" if kind == "humans" else "descriptors")
+    assert found.report["route"] == ("network" if kind == "humans" else "descriptors")
     data, _ = collect_view(paths, Path("humans"))
     running = LiveViewer(data, port=0)
     try:
@@ -270,6 +324,8 @@ def test_the_viewer_works_in_a_browser(viewer):
     with Browser(760, 420) as browser:
         browser.open(viewer.address)
         browser.wait("document.querySelector('canvas') && document.body.innerText.includes('vertex 9 of reference')")
+        # the scene fills the window until the panel stands beside it
+        browser.wait("document.querySelector('canvas').getBoundingClientRect().width < window.innerWidth")
 
         def picture_when(changed):
             """A picture of the scene, once it is as wanted."""

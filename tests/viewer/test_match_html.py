@@ -52,7 +52,7 @@ def matched_pair(cloud=False, turned=False, **facts):
         confidence=confidence,
         colors=position_bytes(target.vertices),
         to_reference=False,
-        facts=NETWORK | facts,
+        report=NETWORK | facts,
     )
 
 

@@ -14,6 +14,7 @@ from page_content import addresses, changed, content, unpacked
 from acnn.errors import InputError
 from acnn.evaluation import ReferenceDistances, evaluate_map, evaluation_report
 from acnn.evaluation.published import FAUST_EXACT
+from acnn.methods.run import RunRecord
 from acnn.shapes import Mesh
 from acnn.surface import surface_of
 from acnn.training import RunConfig
@@ -62,7 +63,9 @@ def report_data(names=("first", "second </script><b>", "a part"), refined=True):
         )
     figures = evaluation_report(evaluations, "sqrt_area", refined=refined_evaluations if refined else None)
     run = SimpleNamespace(
-        reference=reference, config=RunConfig(), facts={"train": ["x"], "step": 7, "seconds_training": 61.0}
+        reference=reference,
+        config=RunConfig(),
+        record=RunRecord("humans", ["x"], [], None, step=7, seconds_training=61.0),
     )
     log = np.stack([np.arange(20.0), 5 / np.arange(1.0, 21.0)], axis=1)
     return ReportData("trial", "bumps", run, tuple(shapes), figures, FAUST_EXACT, False, log)

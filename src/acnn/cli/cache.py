@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli._commands import Output, command
 
 
 @command

@@ -7,7 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Force, Output, command
+from acnn.cli._commands import Force, Output, command
+
+Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")]
+Remesh = Annotated[
+    bool, typer.Option("--remesh", help="Remesh every shape, so that each has a different triangulation.")
+]
+Vertices = Annotated[int, typer.Option(metavar="N", help="Vertices per shape.")]
+Seed = Annotated[int, typer.Option(metavar="K", help="Random seed.")]
 
 data = typer.Typer(no_args_is_help=True, add_completion=False, help="Generate datasets.")
 
@@ -22,14 +29,23 @@ def _group() -> None:
 @command
 def humans(
     out: Output,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")],
+    folder: Folder,
     subjects: Annotated[int, typer.Option(metavar="N", help="Number of subjects.")] = 20,
     poses: Annotated[int, typer.Option(metavar="N", help="Poses per subject.")] = 8,
-    vertices: Annotated[int, typer.Option(metavar="N", help="Vertices per shape.")] = 2500,
-    remesh: Annotated[
-        bool, typer.Option("--remesh", help="Remesh every shape, so that each has a different triangulation.")
-    ] = False,
-    seed: Annotated[int, typer.Option(metavar="K", help="Random seed.")] = 0,
+    vertices: Vertices = 2500,
+    remesh: Remesh = False,
+    seed: Seed = 0,
+    kinds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Disturbed bodies of these kinds in turn: trained, held-out, or names such as fists,hat,shoes+voxels.",
+        ),
+    ] = None,
+    combine: Annotated[
+        float, typer.Option(metavar="FRACTION", help="Fraction of the disturbed bodies that are of two kinds.")
+    ] = 0.0,
+    workers: Annotated[int, typer.Option(metavar="N", help="Processes that make disturbed bodies.")] = 1,
     force: Force = False,
 ) -> None:
     """Generate humans of all ages in various poses with the anny body model, with dense ground truth."""
@@ -42,6 +58,9 @@ def humans(
         vertices=vertices,
         remeshed=remesh,
         seed=seed,
+        kinds=kinds,
+        combine=combine,
+        workers=workers,
         force=force,
         progress=out.message,
     )
@@ -53,14 +72,12 @@ def humans(
 def family(
     out: Output,
     kind: Annotated[str, typer.Argument(metavar="KIND", help="bone, hand or quadruped.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")],
+    folder: Folder,
     count: Annotated[int, typer.Option(metavar="N", help="Number of shapes.")] = 20,
-    vertices: Annotated[int, typer.Option(metavar="N", help="Vertices per shape.")] = 1500,
+    vertices: Vertices = 1500,
     pose: Annotated[float, typer.Option(metavar="X", help="Size of the joint angles, 0 (all in one pose) to 1.")] = 1.0,
-    remesh: Annotated[
-        bool, typer.Option("--remesh", help="Remesh every shape, so that each has a different triangulation.")
-    ] = False,
-    seed: Annotated[int, typer.Option(metavar="K", help="Random seed.")] = 0,
+    remesh: Remesh = False,
+    seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Generate a family of shapes with known correspondence: long bones, hands or quadrupeds."""
@@ -91,7 +108,7 @@ def parts(
             metavar="SHAPE_OR_DIR", help="A mesh, a dataset folder, or the name of a dataset such as 'humans'."
         ),
     ],
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")],
+    folder: Folder,
     kind: Annotated[str, typer.Option(help="cuts: large regions cut off by planes; holes: many small discs.")] = "cuts",
     missing: Annotated[
         str, typer.Option(metavar="FRACTION", help="Missing fraction of the area, or a range: 0.2-0.6.")
@@ -99,7 +116,7 @@ def parts(
     count: Annotated[
         int | None, typer.Option(metavar="N", help="Total number of partial shapes; default: one per shape.")
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="K", help="Random seed.")] = 0,
+    seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Generate partial shapes of a mesh or of a dataset, with exact ground truth, in the layout of SHREC'16 Partial."""
@@ -116,9 +133,7 @@ def parts(
             force=force,
             progress=progress,
         )
-    for failure in failures:
-        out.failed(failure.item, failure.why)
-    out.result(facts, human=_parts_text)
+    out.result(facts, human=_parts_text, failures=failures)
 
 
 def _fraction(text: str) -> float | tuple[float, float]:
@@ -147,16 +162,13 @@ def _parts_text(facts: dict[str, Any]) -> str:
 
 
 def _family_text(facts: dict[str, Any]) -> str:
-    own = "each in a different triangulation" if facts["remeshed"] else "one triangulation"
-    return (
-        f"{facts['shapes']} {facts['kind']}s ({facts['vertices']} vertices, {own}) written to {facts['out']} in "
-        f"{facts['seconds']:.0f} s"
-    )
+    return _written(facts, f"{facts['shapes']} {facts['kind']}s ({facts['vertices']} vertices")
 
 
 def _text(facts: dict[str, Any]) -> str:
+    return _written(facts, f"{facts['shapes']} shapes ({facts['subjects']} subjects, {facts['poses']} poses each")
+
+
+def _written(facts: dict[str, Any], what: str) -> str:
     own = "each in a different triangulation" if facts["remeshed"] else "one triangulation"
-    return (
-        f"{facts['shapes']} shapes ({facts['subjects']} subjects, {facts['poses']} poses each, {own}) written to "
-        f"{facts['out']} in {facts['seconds']:.0f} s"
-    )
+    return f"{what}, {own}) written to {facts['out']} in {facts['seconds']:.0f} s"

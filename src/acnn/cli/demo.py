@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acnn.cli.app import Changes, Output, command, settings_of
+from acnn.cli._commands import Changes, Output, command, settings_of
 
 if TYPE_CHECKING:  # slow to import
     from acnn.shapes.mesh import Mesh
@@ -30,8 +30,7 @@ def demo(
     The network is trained on the bundled human meshes for a fixed number of steps, matches unseen subjects, and the
     results are rendered.
     """
-    from acnn.runs.demo import run_demo, show_demo
-    from acnn.runs.first_match import show_first_match
+    from acnn.runs.demo import run_demo, show_demo, show_first_match
     from acnn.training.config import preset_config
 
     config = preset_config("quick-partial" if partial else "quick").with_changes(settings_of(changes))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._commands import Output, command
 from acnn.cli._completion import datasets, refinements, runs
-from acnn.cli.app import Output, command
 from acnn.errors import InputError
 
 
@@ -58,6 +58,13 @@ def evaluate(
     reestimate: Annotated[
         bool, typer.Option("--reestimate", help="Batch statistics of each query, not of the training shapes.")
     ] = False,
+    working_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Match copies of at most N vertices; 0: the shapes themselves. Default: as for 'acnn match'.",
+        ),
+    ] = None,
     workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
 ) -> None:
     """Match shapes with known ground truth and measure the errors by the Princeton protocol.
@@ -66,6 +73,7 @@ def evaluate(
 
     Shapes are matched to the reference of a run or, with --pairs, to each other: 'acnn evaluate scape --pairs'.
     """
+    report: Mapping[str, Any]
     if pairs is None:
         _check_unused(method, rotate, as_they_are, geodesics, results)
         from acnn.runs.evaluate import evaluate_run
@@ -77,6 +85,7 @@ def evaluate(
                 test_list=test,
                 refinement=refine,
                 reestimate=reestimate,
+                working_size=working_size,
                 workers=workers,
                 progress=progress,
             )
@@ -85,7 +94,11 @@ def evaluate(
 
         if reestimate:
             raise InputError("--reestimate is not available with --pairs.")
-        settings = PairSettings(method, refine, rotate, not as_they_are, geodesics=geodesics)  # type: ignore[arg-type]
+        settings = PairSettings(
+            *(method, refine, rotate, not as_they_are),
+            geodesics=geodesics,  # type: ignore[arg-type]
+            working_size=working_size,
+        )
         with out.progress() as progress:
             report, failures = evaluate_pairs(
                 data,
@@ -97,10 +110,8 @@ def evaluate(
                 cache=out.cache,
                 progress=progress,
             )
-    for failure in failures:
-        out.failed(failure.item, failure.why)
     text = pairs_text if pairs is not None else classes_text if "iou" in report else report_text
-    out.result(report, human=text)
+    out.result(report, human=text, failures=failures)
 
 
 def pairs_text(report: dict[str, Any]) -> str:
@@ -139,6 +150,12 @@ def report_text(report: dict[str, Any]) -> str:
         lines.append(
             "symmetric: each vertex may match its true point or the mirrored one, so left and right may mix; per map: "
             "one of the two for the whole map"
+        )
+    copies = report.get("working_copies", {})
+    if copies.get("shapes"):
+        lines.append(
+            f"{copies['shapes']} shape(s) of {copies['vertices']:.0f} vertices on average were matched on copies of "
+            f"{copies['working']:.0f}"
         )
     for kind, curves in report.get("descriptor", {}).items():
         hits = ", ".join(f"{value:.1%} among {k}" for k, value in curves["asymmetric"]["hits"].items())

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._commands import Force, Output, command
 from acnn.cli._completion import refinements
 from acnn.cli._completion import runs as completed_runs
-from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -58,9 +58,7 @@ def figure(
             force=force,
             progress=progress,
         )
-    for failure in failures:
-        out.failed(failure.item, failure.why)
-    out.result(facts, human=_text)
+    out.result(facts, human=_text, failures=failures)
 
 
 def _text(facts: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from acnn.cli.app import Output, command, show_help
+from acnn.cli._commands import Output, command, show_help
 
 
 @command

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from acnn.cli.app import Output, command
+from acnn.cli._commands import Output, command
 
 
 @command
@@ -21,14 +21,16 @@ def info(
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT if it exists, even if it is SHAPE.")] = False,
 ) -> None:
     """Inspect a file and list its defects; --repair OUT writes a cleaned copy."""
-    from acnn.correspondence.matchable import describe_shape
+    from acnn.correspondence.match_checks import describe_shape
     from acnn.files import check_outputs, make_folder
+    from acnn.runs.cost import announce_reading
     from acnn.shapes.load import load
     from acnn.shapes.save import format_to_write, save
 
     expected: Literal["mesh", "cloud"] | None = kind  # type: ignore[assignment]  # load checks it
     if repair is not None:
         check_outputs([repair], force=force)
+    announce_reading([shape], out.message, "checked")
     loaded = load(shape, kind=expected, repair=repair is not None)
     facts = describe_shape(loaded)
     if repair is not None:

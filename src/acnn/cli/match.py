@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._commands import Force, Output, command
 from acnn.cli._completion import methods, models, refinements
-from acnn.cli.app import Force, Output, command
 from acnn.errors import InputError
 
 
@@ -97,7 +97,7 @@ def match(
     folder = folder or free_result_folder(a, b)
     kept: list[FileMatch] = []
     with out.progress() as progress:
-        facts = match_files(
+        report = match_files(
             a,
             b,
             model,
@@ -108,8 +108,9 @@ def match(
             announce=out.message,
             **options,
         )
+        facts = report.as_dict()
         for found in kept:
-            facts |= {"page": str(write_match_page(found, folder / "match.html"))}
+            facts["page"] = str(write_match_page(found, folder / "match.html"))
     for notice in facts["notices"]:
         out.message(f"notice: {notice}")
     out.result(facts, human=_text if kept else _classes_text)
@@ -140,9 +141,7 @@ def _match_many(
             progress=progress,
             **options,
         )
-    for failure in found.failures:
-        out.failed(failure.item, failure.why)
-    out.result(found.as_dict(), human=_many_text)
+    out.result(found.as_dict(), human=_many_text, failures=found.failures)
 
 
 def _many_text(facts: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from acnn.cli.app import Output, command
+from acnn.cli._commands import Output, command
 
 
 @command

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._commands import Force, Output, command
 from acnn.cli._completion import kernels
-from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -55,6 +55,7 @@ def patches(
             force=force,
             cache=out.cache,
             progress=progress,
+            announce=out.message,
         )
     out.result(facts, human=_text)
 

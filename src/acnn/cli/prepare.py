@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._commands import Output, command
 from acnn.cli._completion import datasets, presets
-from acnn.cli.app import Output, command
 
 
 @command
@@ -69,9 +69,7 @@ def prepare(
             cache=out.cache,
             progress=progress,
         )
-    for failure in failures:
-        out.failed(failure.item, failure.why)
-    out.result(facts, human=_text)
+    out.result(facts, human=_text, failures=failures)
 
 
 def _text(facts: dict[str, Any]) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from acnn.cli._commands import Force, Output, command
 from acnn.cli._completion import refinements, runs
-from acnn.cli.app import Force, Output, command
 
 
 @command
@@ -58,8 +58,6 @@ def report(
         begin_stage(progress, "rendering")
         make_folder(target)
         write_report(gathered, target)
-    for failure in failures:
-        out.failed(failure.item, failure.why)
     figures = gathered.figures
     facts = {
         "report": str(target),
@@ -68,7 +66,7 @@ def report(
         "exact": figures["exact"],
         "mean_error_x100": figures["mean_error_x100"],
     }
-    out.result(facts, human=_text)
+    out.result(facts, human=_text, failures=failures)
 
 
 def _text(facts: dict[str, Any]) -> str:

@@ -7,13 +7,15 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Force, Output, command
+from acnn.cli._commands import Force, Output, command
 
 
 @command
 def sample(
     out: Output,
-    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")],
+    folder: Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")] = Path(
+        "sample"
+    ),
     force: Force = False,
 ) -> None:
     """Write files to try everything on: humans, a texture, landmarks, labels, a partial shape, a point cloud."""

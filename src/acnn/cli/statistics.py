@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Force, Output, command
+from acnn.cli._commands import Force, Output, command
 
 
 @command
@@ -44,9 +44,7 @@ def statistics(
             force=force,
             progress=progress,
         )
-    for failure in failures:
-        out.failed(failure.item, failure.why)
-    out.result(facts, human=_text)
+    out.result(facts, human=_text, failures=failures)
 
 
 def _text(facts: dict[str, Any]) -> str:

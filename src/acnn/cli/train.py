@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from acnn.cli._commands import Changes, Force, Output, command, settings_of
 from acnn.cli._completion import datasets, presets, trained_methods
-from acnn.cli.app import Changes, Force, Output, command, settings_of
+from acnn.errors import InputError
+
+if TYPE_CHECKING:
+    from acnn.methods.run import RunRecord
+    from acnn.training.prepare import Failure
 
 
 @command
@@ -45,6 +50,13 @@ def train(
             help="For segmentation: class of every reference vertex (.txt, .npy); default: those of the dataset.",
         ),
     ] = None,
+    labels: Annotated[
+        str, typer.Option(metavar="known|none", help="'none' learns from shapes of one kind without reading any label.")
+    ] = "known",
+    reference: Annotated[
+        str | None,
+        typer.Option(metavar="SHAPE", help="With --labels none: name of a shape or a file; default: the most central."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the training shapes.")] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Time budget in place of epochs; results depend on the machine.")
@@ -63,15 +75,22 @@ def train(
     ] = False,
     force: Force = False,
 ) -> None:
-    """Train a network: to match shapes to the reference of a dataset, to label classes, or to describe points."""
+    """Train a network: to match shapes to the reference of a dataset, to label classes, or to describe points.
+
+    With --labels none, a folder of shapes of one kind is enough: they are matched by descriptors, a network learns from
+    the maps that agree with each other, and matches them again.
+    """
     from acnn.runs.train import config_of_method, train_run
 
     named = {"architecture": arch, "epochs": epochs, "minutes": minutes, "seed": seed}
     given = {key: value for key, value in named.items() if value is not None}
+    unlabelled = _is_unlabelled(labels, reference, val_list, classes, dry_run)
+    if unlabelled and method in (None, "acnn") and preset is None:
+        preset = "unlabelled"
     config = config_of_method(method, preset, task).with_changes(settings_of(changes) | given)
 
     if dry_run:
-        from acnn.runs.training_plan import plan_training
+        from acnn.runs.train import plan_training
 
         with out.progress() as progress:
             plan = plan_training(
@@ -86,7 +105,25 @@ def train(
                 f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact"
             )
 
-    with out.progress() as progress, _hint_of_resuming(out, folder):
+    if unlabelled:
+        from acnn.runs.unlabelled import train_unlabelled
+
+        with out.progress() as progress, hint_of_resuming(out, folder):
+            record, failures = train_unlabelled(
+                data,
+                folder,
+                config,
+                reference=reference,
+                train_list=train_list,
+                resume=resume,
+                force=force,
+                workers=workers,
+                progress=progress,
+            )
+        show_unlabelled(out, folder, record, failures)
+        return
+
+    with out.progress() as progress, hint_of_resuming(out, folder):
         facts, failures = train_run(
             data,
             folder,
@@ -100,13 +137,41 @@ def train(
             progress=progress,
             report=report,
         )
-    for failure in failures:
-        out.failed(failure.item, failure.why)
-    out.result({"run": str(folder), **facts}, human=_text)
+    out.result({"run": str(folder), **facts}, human=_text, failures=failures)
+
+
+def _is_unlabelled(
+    labels: str, reference: str | None, val_list: str | None, classes: Path | None, dry_run: bool
+) -> bool:
+    """Whether no labels are to be read; raises InputError where other options contradict that."""
+    if labels not in ("known", "none"):
+        raise InputError(f"--labels {labels}: use 'none', or leave it out.")
+    if labels == "known" and reference is not None:
+        raise InputError("--reference is for --labels none; labelled data have their own reference.")
+    if labels == "none" and (val_list is not None or classes is not None or dry_run):
+        raise InputError("--labels none takes neither --val, --classes nor --dry-run.")
+    return labels == "none"
+
+
+def show_unlabelled(out: Output, folder: Path, record: RunRecord, failures: list[Failure]) -> None:
+    """Report a training without labels: its failures, and a line for the maps of each round."""
+    out.result({"run": str(folder), **record}, human=_unlabelled_text, failures=failures)
+
+
+def _unlabelled_text(facts: dict[str, Any]) -> str:
+    lines = [_text(facts), f"reference: {facts['reference']}"]
+    for number, maps in enumerate(facts["rounds"], 1):
+        when = f"round {number}" if number < len(facts["rounds"]) else "at the end"
+        lines.append(
+            f"{when}: maps by {maps['maps_by']}, {maps['kept']} of {len(facts['train'])} kept, "
+            f"{maps['consistent']:.0%} consistent, cycle error {maps['cycle_error_x100']:.1f} (x 100), "
+            f"confidence {maps['mean_confidence']:.2f}"
+        )
+    return "\n".join(lines)
 
 
 @contextmanager
-def _hint_of_resuming(out: Output, folder: Path) -> Iterator[None]:
+def hint_of_resuming(out: Output, folder: Path) -> Iterator[None]:
     """After an interruption, report what was kept."""
     try:
         yield

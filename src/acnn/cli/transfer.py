@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli.app import Force, Output, command
+from acnn.cli._commands import Force, Output, command
 
 
 @command

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
+from acnn.cli._commands import Output, command
 from acnn.cli._completion import models, refinements
-from acnn.cli.app import Output, command
 
 
 @command
@@ -33,6 +33,13 @@ def view(
     refine: Annotated[
         str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
     ] = "auto",
+    working_size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Match copies of at most N vertices; 0: the shapes themselves. Default: as for 'acnn match'.",
+        ),
+    ] = None,
     up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
 ) -> None:
     """View shapes in a browser: matches, probabilities, kernels, filters. Stop with Ctrl-C.
@@ -55,8 +62,10 @@ def view(
             test_list=test,
             shapes=shapes,
             refinement=refine,
+            working_size=working_size,
             cache=out.cache,
             progress=progress,
+            announce=out.message,
         )
     for failure in failures:
         out.failed(failure.item, failure.why)

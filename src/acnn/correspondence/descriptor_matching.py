@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from acnn.correspondence.candidates import (
+    Candidate,
+    best_candidate,
+    filtered,
+    mirrored_candidate,
+    sign_alternatives,
+)
 from acnn.correspondence.functional_map import SpectralBasis, basis_of
+from acnn.correspondence.map_measures import MapMeter
 from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.correspondence.point_maps import vertex_distortions
 from acnn.correspondence.refine import Refined, RefineMethod, refine, suitable_method
@@ -46,11 +54,14 @@ class DescriptorMatch:
         In 0..1, how well lengths around each vertex are preserved: 1 minus `vertex_distortions`.
     report : DescriptorReport
         What was done, and why.
+    mirrored : (n,) array or None
+        A second map that preserves lengths and exchanges left and right; None where none was found.
     """
 
     query_to_reference: IntArray
     confidence: FloatArray
     report: DescriptorReport
+    mirrored: IntArray | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +71,7 @@ class DescriptorReport:
     Attributes
     ----------
     start : str
-        The descriptors, one of `STARTS`, whose map was taken.
+        The descriptors, one of `STARTS`, or the candidate whose map was taken.
     method : str
         Of refinement.
     used : str
@@ -69,6 +80,8 @@ class DescriptorReport:
         The reason for the method.
     distortion : dict[str, float]
         Mean distortion of the map of every start.
+    candidates : dict[str, float]
+        Costs of all maps that were compared (`Candidate`); empty where none were.
     """
 
     start: str
@@ -76,6 +89,7 @@ class DescriptorReport:
     used: RefineMethod
     chosen_because: str
     distortion: dict[str, float]
+    candidates: dict[str, float] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as `acnn match --json` prints them."""
@@ -89,14 +103,16 @@ def match_by_descriptors(
     *,
     query_basis: SpectralBasis | None = None,
     reference_basis: SpectralBasis | None = None,
+    candidates: bool = True,
     progress: Progress | None = None,
 ) -> DescriptorMatch:
     """Match two shapes of any kind by descriptors alone.
 
     Nearest descriptors are correct for some vertices only. Guided ZoomOut, or a partial functional map where the query
     is a partial shape (`suitable_method`), finds the smooth map that most of them agree with. This is done for several
-    descriptors, and the map that distorts lengths least is taken: in a wrong one, limbs are distorted or swapped. Only
-    SHOT distinguishes left from right, since it depends on the orientation of the surface.
+    descriptors, from the same starts by `filtered_zoomout`, and from the best of these maps with signs of the first
+    eigenfunctions changed; the map of least cost is taken (`Candidate`). Among the last is the mirrored map, which is
+    returned as well. Only SHOT distinguishes left from right, since it depends on the orientation of the surface.
 
     Parameters
     ----------
@@ -106,13 +122,15 @@ def match_by_descriptors(
         As for `refine`; `auto` is as above, `none` keeps the nearest descriptors.
     query_basis, reference_basis : SpectralBasis or None
         From `basis_of`, to save computing them.
+    candidates : bool
+        Whether further maps are compared; False takes the start whose refined map distorts lengths least.
     progress : Progress or None
         Called with (done, total).
 
     Returns
     -------
     DescriptorMatch
-        The least distorted map.
+        The best map.
 
     Examples
     --------
@@ -137,6 +155,7 @@ def match_by_descriptors(
     if method == "auto":
         method, why = suitable_method(query, reference)
     results: dict[str, tuple[FloatArray, Refined]] = {}
+    starts: dict[str, IntArray] = {}
     known: tuple[dict[float, FloatArray], dict[float, FloatArray]] = {}, {}
     for done, (name, (radii, with_wks)) in enumerate(STARTS.items()):
         if progress:
@@ -145,12 +164,34 @@ def match_by_descriptors(
         soft = soft_map_from_descriptors(here, _described(reference, right, radii, with_wks, known[1]))
         refined = refine(soft, query, reference, method, query_basis=left, reference_basis=right)
         results[name] = (vertex_distortions(refined.query_to_reference, query, reference), refined)
+        starts[name] = soft.query_to_reference
     start = min(results, key=lambda name: results[name][0].mean())
     distortions, best = results[start]
     mean_distortions = {name: float(values.mean()) for name, (values, _) in results.items()}
     logger.debug("descriptor matching takes %s of %s", start, mean_distortions)
     report = DescriptorReport(start, method, best.report.used, why, mean_distortions)
-    return DescriptorMatch(best.query_to_reference, 1.0 - distortions, report)
+    if not candidates or method == "none":
+        return DescriptorMatch(best.query_to_reference, 1.0 - distortions, report)
+    meter = MapMeter(query, reference)
+    maps = {start: best.query_to_reference}
+    maps |= {name: refined.query_to_reference for name, (_, refined) in results.items()}
+    maps |= {f"{name}, filtered": filtered(matched, query, reference) for name, matched in starts.items()}
+    compared = [Candidate(name, matched, meter(matched)) for name, matched in maps.items()]
+    for i, matched in enumerate(sign_alternatives(best_candidate(compared).query_to_reference, left, right)):
+        other = filtered(matched, query, reference)
+        compared.append(Candidate(f"other signs {i + 1}", other, meter(other)))
+    taken = best_candidate(compared)
+    report = replace(
+        report,
+        start=taken.name,
+        used=report.used if taken.name in results else "zoomout",
+        candidates={candidate.name: candidate.cost for candidate in compared},
+    )
+    distortions = vertex_distortions(taken.query_to_reference, query, reference)
+    mirrored = mirrored_candidate(compared, taken)
+    return DescriptorMatch(
+        taken.query_to_reference, 1.0 - distortions, report, None if mirrored is None else mirrored.query_to_reference
+    )
 
 
 def _size(surface: Surface) -> int:

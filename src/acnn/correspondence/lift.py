@@ -131,11 +131,11 @@ def _interpolated(
     corners, ends = a.shape.vertices[here.faces], images[here.faces]
     lengths, apart = (np.linalg.norm(x - np.roll(x, 1, axis=1), axis=2).max(axis=1) for x in (corners, ends))
     discontinuous = apart > APART * np.maximum(lengths * factor, there.mean_edge * there.unit)
-    torn = discontinuous[a.points.faces]
+    broken = discontinuous[a.points.faces]
     positions = a.points.interpolate(ends)
-    positions[torn] = images[a.nearest[torn]]
+    positions[broken] = images[a.nearest[broken]]
     if normals is None:
         return positions, None
     directions = a.points.interpolate(normals[here.faces])
-    directions[torn] = normals[a.nearest[torn]]
+    directions[broken] = normals[a.nearest[broken]]
     return positions, directions

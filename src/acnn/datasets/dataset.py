@@ -144,7 +144,7 @@ class Dataset:
         Unit of length of the run, in the coordinates of every sample; None where each sample is normalised by its own
         geodesic diameter.
     classes : Classes or None
-        Of the vertices, where known; see `acnn.datasets.classes`.
+        Of the vertices, where known; see `acnn.datasets.labels`.
 
     Examples
     --------

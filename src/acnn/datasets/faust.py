@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from acnn.datasets.dataset import Dataset, Example, Sample, UnrelatedError, labels_as_loaded, vertex_difference
-from acnn.datasets.label_files import pair_labels, read_vts
+from acnn.datasets.labels import pair_labels, read_vts
 from acnn.errors import InputError
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh

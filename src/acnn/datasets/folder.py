@@ -6,7 +6,7 @@
 - NAME.vts, or in `corres/` with the shapes in `off/`: row k of one shape corresponds to row k of another, 1-based
 
 `reference.EXT` is the reference, or else the first shape; `mirror.txt` may give its mirror; `classes.txt` the classes
-of its vertices, or `NAME.classes.txt` those of each shape (`acnn.datasets.classes`); `dataset.json` may list the shapes
+of its vertices, or `NAME.classes.txt` those of each shape (`acnn.datasets.labels`); `dataset.json` may list the shapes
 with their split and subject, as written by `acnn data humans`.
 """
 
@@ -19,7 +19,6 @@ from typing import Any
 
 import numpy as np
 
-from acnn.datasets.classes import folder_classes
 from acnn.datasets.dataset import (
     Dataset,
     Example,
@@ -30,10 +29,10 @@ from acnn.datasets.dataset import (
     truth_as_loaded,
     vertex_difference,
 )
-from acnn.datasets.label_files import pair_labels, read_labels, read_truth, read_vts
+from acnn.datasets.labels import folder_classes, pair_labels, read_labels, read_truth, read_vts
 from acnn.errors import InputError
 from acnn.input_files import read_json
-from acnn.shapes.load import load
+from acnn.shapes.load import SUFFIXES, load
 from acnn.shapes.mesh import Mesh
 
 # Not .txt and .npy, which hold labels and descriptors here.
@@ -82,7 +81,7 @@ class FolderShape:
             return Example(shape, labels, pairs=pairs)
         if not self.same:
             looked = ", ".join(str(path) for path in (labels_file, truth_file, rows_file))
-            raise UnrelatedError(f"{self.path}: nothing says what it corresponds to: looked for {looked}.")
+            raise UnrelatedError(f"{self.path}: its correspondence is not known: looked for {looked}.")
         if different := vertex_difference(shape, reference):
             raise UnrelatedError(
                 f"{self.path}: has {different}, so its vertices are not those of {Path(self.reference).name}. Say what "
@@ -90,6 +89,52 @@ class FolderShape:
                 "unknown) and reference.EXT, or .vts files."
             )
         return Example(shape, labels_as_loaded(np.arange(count), shape, reference))
+
+
+@dataclass(frozen=True)
+class UnlabelledShape:
+    """Reads one shape of a folder, and nothing beside it.
+
+    Attributes
+    ----------
+    path : str
+        The shape.
+    """
+
+    path: str
+
+    def __call__(self) -> Example:
+        """The shape; no label is known."""
+        shape = load(self.path)
+        return Example(shape, np.full(len(shape.vertices), -1, np.int32))
+
+
+def unlabelled_samples(root: Path) -> list[Sample]:
+    """List the shapes of a folder (or of `off/` in it), without reading any label.
+
+    Parameters
+    ----------
+    root : Path
+        The folder; `dataset.json` may name shapes for testing. `reference.EXT` is not one of them.
+
+    Raises
+    ------
+    InputError
+        Where it is no folder, or contains no shapes.
+    """
+    if not root.is_dir():
+        raise InputError(f"{root}: there is no such folder. Give a folder of shapes.")
+    listing = root / "dataset.json"
+    splits = {e["name"]: e.get("split") for e in _entries(listing, read_json(listing))} if listing.is_file() else {}
+    folder = root / "off" if not shapes_in(root) and (root / "off").is_dir() else root
+    paths = [path for path in shapes_in(folder) if path.stem != "reference"]
+    if not paths:
+        raise InputError(f"{root}: holds no shapes: looked for files ending in {' '.join(SHAPES)}.")
+    samples = []
+    for path in paths:
+        split: Split | None = splits[path.stem] if splits.get(path.stem) in ("train", "test") else None
+        samples.append(Sample(path.stem, UnlabelledShape(str(path)), split))
+    return samples
 
 
 def open_folder(root: Path) -> Dataset:
@@ -177,6 +222,15 @@ def shapes_in(root: Path) -> list[Path]:
     """Paths of the shapes in a folder, in the order of their names, numbers by value."""
     found = [p for p in root.iterdir() if p.suffix.lower() in SHAPES and p.is_file() and not p.name.startswith(".")]
     return sorted(found, key=lambda path: [int(x) if x.isdecimal() else x for x in re.split(r"(\d+)", path.name)])
+
+
+def shape_files(folder: Path) -> list[Path]:
+    """Paths of all shapes in a folder, in the order of their names.
+
+    Text and NPY files hold labels and weights as often as points: they are taken where there is nothing else.
+    """
+    points = (p for p in folder.iterdir() if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
+    return shapes_in(folder) or sorted(path for path in points if path.is_file())
 
 
 def _open_listed(root: Path, listing: Path) -> Dataset:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from numpy.typing import NDArray
 
 from acnn.surface.simplify import decimate
+from acnn.types import FloatArray, IntArray
 
 Array = NDArray[np.float64]
 Field = Callable[[Array], Array]
 """Negative inside, positive outside, about the distance near the surface; (m, 3) points to (m,) values."""
+
+_CORNERS = tuple(product((0, 1), repeat=3))
+"""Corners of a cube."""
 
 
 def capsule_distances(points: Array, starts: Array, ends: Array, radii: Array) -> Array:
@@ -72,26 +76,43 @@ def mesh_of_field(
     faces : (m, 3) int32 array
         Closed and manifold, oriented outwards.
     """
-    points, faces = _marching_tetrahedra(field, low, high, cell)
+    points, faces = marching_tetrahedra(_on_grid(field, low, high, cell), low, cell)
     while len(points) < 6 * vertices:  # edge collapse needs a choice, to remove all slivers
         cell /= 1.4
-        points, faces = _marching_tetrahedra(field, low, high, cell)
+        points, faces = marching_tetrahedra(_on_grid(field, low, high, cell), low, cell)
     for _ in range(4):  # slivers would block edge collapse
-        points = 0.3 * points + 0.7 * _neighbour_mean(points, faces)
+        points = 0.3 * points + 0.7 * neighbour_mean(points, faces)
     points = _projected(field, points, cell, rounds=2)
     kept, faces = decimate(points, faces, vertices, size=size(points))
     return _relaxed(field, points[kept], faces, cell), faces
 
 
-def _marching_tetrahedra(field: Field, low: Array, high: Array, cell: float) -> tuple[Array, NDArray[np.int32]]:
-    """Zero level on a grid whose cubes are split into six tetrahedra each: always closed and manifold."""
-    axes = [np.arange(a, b + cell, cell) for a, b in zip(low, high, strict=True)]
-    shape = np.array([len(axis) for axis in axes])
-    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
-    values = np.concatenate([field(part) for part in np.array_split(grid, 1 + len(grid) // 50_000)])
-    values[values == 0] = 1e-12  # no grid point lies on the surface
+def marching_tetrahedra(values: Array, low: Array, cell: float) -> tuple[Array, NDArray[np.int32]]:
+    """Mesh the zero level of values on a grid whose cubes are split into six tetrahedra each.
+
+    Parameters
+    ----------
+    values : (p, q, r) array
+        Negative inside, positive outside and on the border.
+    low : (3,) array
+        Position of the first grid point.
+    cell : float
+        Edge length of the grid.
+
+    Returns
+    -------
+    vertices : (n, 3) array
+    faces : (m, 3) int32 array
+        Always closed and manifold, oriented outwards.
+    """
+    shape = np.array(values.shape)
+    inner = [values[tuple(slice(k, n - 1 + k) for k, n in zip(corner, shape, strict=True))] < 0 for corner in _CORNERS]
+    number = np.sum(inner, axis=0)
+    cubes = np.argwhere((number > 0) & (number < 8))  # the others hold no surface
+    values = values.ravel()
+    values = np.where(values == 0, 1e-12, values)  # no grid point lies on the surface
     strides = np.array([shape[1] * shape[2], shape[2], 1])
-    cubes = np.stack(np.meshgrid(*(np.arange(k - 1) for k in shape), indexing="ij"), axis=-1).reshape(-1, 3) @ strides
+    cubes = cubes @ strides
     tetrahedra = []
     for order in permutations(range(3)):  # paths along the edges from one corner of the cube to the opposite one
         path = np.concatenate([[0], np.cumsum(strides[list(order)])])
@@ -121,8 +142,17 @@ def _marching_tetrahedra(field: Field, low: Array, high: Array, cell: float) -> 
     edges, faces = np.unique(np.sort(corners, axis=2).reshape(-1, 2), axis=0, return_inverse=True)
     first, second = values[edges].T
     fraction = (first / (first - second))[:, None]
-    points = grid[edges[:, 0]] * (1 - fraction) + grid[edges[:, 1]] * fraction
+    start, end = (np.stack(np.unravel_index(side, shape), axis=1) for side in edges.T)
+    points = low + cell * (start * (1 - fraction) + end * fraction)
     return points, faces.reshape(-1, 3).astype(np.int32)
+
+
+def _on_grid(field: Field, low: Array, high: Array, cell: float) -> Array:
+    """(p, q, r) values of a field on a grid over a box."""
+    axes = [np.arange(a, b + cell, cell) for a, b in zip(low, high, strict=True)]
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+    values = np.concatenate([field(part) for part in np.array_split(grid, 1 + len(grid) // 50_000)])
+    return values.reshape([len(axis) for axis in axes])
 
 
 def _odd(order: tuple[int, ...] | NDArray[np.int64]) -> bool:
@@ -148,13 +178,14 @@ def _relaxed(field: Field, points: Array, faces: NDArray[np.int32], cell: float,
     for _ in range(rounds):
         normal = _gradient(field, points, 1e-3 * cell)
         normal /= np.linalg.norm(normal, axis=1, keepdims=True)
-        move = _neighbour_mean(points, faces) - points
+        move = neighbour_mean(points, faces) - points
         move -= (move * normal).sum(axis=1, keepdims=True) * normal
         points = _projected(field, points + 0.5 * move, cell, rounds=1)
     return _projected(field, points, cell)
 
 
-def _neighbour_mean(points: Array, faces: NDArray[np.int32]) -> Array:
+def neighbour_mean(points: FloatArray, faces: IntArray) -> Array:
+    """(n, 3) mean of the neighbours of every vertex of a closed mesh."""
     start, end = faces.ravel(), faces[:, [1, 2, 0]].ravel()  # closed: every edge in both directions
     total = np.stack([np.bincount(start, points[end, d], len(points)) for d in range(3)], axis=1)
     mean: Array = total / np.bincount(start, minlength=len(points))[:, None]

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from acnn.arguments import check_arguments
-from acnn.datasets.body_parts import body_parts
-from acnn.datasets.builtin import builtin_humans
+from acnn.datasets.builtin import body_parts, builtin_humans
 from acnn.datasets.dataset import Dataset, Example, Sample, Split
 from acnn.errors import InputError
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from acnn.datasets.dataset import Dataset, Example, InMemory, Sample, truth_as_loaded
-from acnn.datasets.label_files import check_range, check_weights
+from acnn.datasets.labels import check_range, check_weights
 from acnn.datasets.parts import KINDS, Kind
 from acnn.errors import InputError
 from acnn.input_files import read_json, read_table

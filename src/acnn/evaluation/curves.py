@@ -136,7 +136,7 @@ def write_curves_png(
         style = "--" if dashed else "-"
         axes.plot(table[:, 0], 100 * table[:, i + 1], style, color=colour, label=name, linewidth=1.8)
     if published is not None:
-        at_axis = published.quantity.startswith("share of exact matches")
+        at_axis = published.quantity.startswith("fraction of exact matches")
         axes.plot([], [], " ", label="\n".join(wrap(f"published: {published.quantity}", 34)))
         for i, entry in enumerate(published.entries):
             marker = "osD^v<>pPX*"[i % 11] if at_axis else ""

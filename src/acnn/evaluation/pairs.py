@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from acnn.datasets.pair_sets import Pair
+from acnn.datasets.pairs import Pair
 from acnn.errors import InputError
 from acnn.evaluation.distances import Normalisation, ReferenceDistances
 from acnn.evaluation.princeton import THRESHOLDS, ShapeEvaluation, evaluate_map
@@ -70,6 +70,14 @@ class ConfidenceCounts:
 
     matches: tuple[int, ...]
     right: tuple[int, ...]
+
+    @classmethod
+    def of(cls, confidence: ArrayLike, errors: ArrayLike) -> ConfidenceCounts:
+        """Count matches of given confidences and errors, (n,) each."""
+        at = np.clip((np.asarray(confidence) * BINS).astype(int), 0, BINS - 1)
+        matches = np.bincount(at, minlength=BINS)
+        right = np.bincount(at[np.asarray(errors) <= WITHIN], minlength=BINS)
+        return cls(tuple(matches.tolist()), tuple(right.tolist()))
 
     def calibration_error(self, bins: int = 10) -> float:
         """Mean over matches of |confidence - fraction within 0.05| of the interval that they lie in."""
@@ -277,7 +285,7 @@ class PairEvaluator:
             symmetric, flipped = _figures(both), both.per_map.flipped
         counts = None
         if confidence is not None:
-            counts = _counted(np.asarray(confidence)[self._vertices(pair)], found.errors)
+            counts = ConfidenceCounts.of(np.asarray(confidence)[self._vertices(pair)], found.errors)
         return PairEvaluation(
             *pair.names,
             _figures(found),
@@ -352,10 +360,3 @@ def _figures(evaluation: ShapeEvaluation) -> ErrorFigures:
         float((errors > BEYOND).mean()),
         tuple(evaluation.curve.tolist()),
     )
-
-
-def _counted(confidence: Any, errors: Any) -> ConfidenceCounts:
-    at = np.clip((np.asarray(confidence) * BINS).astype(int), 0, BINS - 1)
-    matches = np.bincount(at, minlength=BINS)
-    right = np.bincount(at[errors <= WITHIN], minlength=BINS)
-    return ConfidenceCounts(tuple(matches.tolist()), tuple(right.tolist()))

@@ -18,7 +18,7 @@ class Published:
     method : str
         Name of the method.
     value : float
-        As `quantity` says.
+        In the unit of `quantity`.
     source : str
         Where it was published.
     note : str
@@ -55,7 +55,7 @@ class PublishedTable:
 
 FAUST_EXACT = PublishedTable(
     "faust-exact",
-    "share of exact matches in %, asymmetric, no refinement",
+    "fraction of exact matches in %, asymmetric, no refinement",
     "FAUST registrations, shared connectivity, trained on 0-79, tested on 80-99",
     (
         Published(

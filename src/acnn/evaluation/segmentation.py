@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from acnn.errors import InputError
+from acnn.reports import Report
 from acnn.types import FloatArray, IntArray
 
 
@@ -87,22 +88,52 @@ def intersection_over_union(confusion: FloatArray) -> FloatArray:
     return np.divide(both, either, out=np.full(len(both), np.nan), where=either > 0)
 
 
-def segmentation_report(evaluations: Sequence[SegmentationEvaluation], names: Sequence[str]) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class SegmentationReport(Report):
+    """How well classes are labelled over a set of shapes: what `acnn evaluate --json` prints of a segmentation.
+
+    Attributes
+    ----------
+    accuracy : float
+        Fraction of the area that is labelled rightly, the mean over shapes.
+    mean_iou : float
+    iou : dict[str, float or None]
+        Of each class over all shapes; None where it does not occur.
+    classes : list[str]
+    confusion : list of lists
+        (k, k) fractions of the area, true classes by predicted ones.
+    shapes : list[dict]
+        The same of each shape.
+    seen_in_training, seen_in_validation, seconds_per_shape
+        As of `EvaluationReport`.
+    """
+
+    accuracy: float
+    mean_iou: float
+    iou: dict[str, float | None]
+    classes: list[str]
+    confusion: list[list[float]]
+    shapes: list[dict[str, Any]]
+    seen_in_training: list[str] | str | None = None
+    seen_in_validation: list[str] | str | None = None
+    seconds_per_shape: float | None = None
+
+
+def segmentation_report(evaluations: Sequence[SegmentationEvaluation], names: Sequence[str]) -> SegmentationReport:
     """What `acnn evaluate` prints of a segmentation.
 
     Returns
     -------
-    dict[str, Any]
-        `accuracy`, the mean over shapes; `iou` of each class over all shapes, None where it does not occur, and
-        `mean_iou`; `confusion`; `classes`; and `shapes`.
+    SegmentationReport
+        Over all shapes.
     """
     confusion = np.mean([evaluation.confusion for evaluation in evaluations], axis=0)
     iou = intersection_over_union(confusion)
-    return {
-        "accuracy": float(np.mean([evaluation.accuracy for evaluation in evaluations])),
-        "mean_iou": float(np.nanmean(iou)),
-        "iou": {name: None if np.isnan(value) else float(value) for name, value in zip(names, iou, strict=True)},
-        "classes": list(names),
-        "confusion": confusion.tolist(),
-        "shapes": [evaluation.as_dict() for evaluation in evaluations],
-    }
+    return SegmentationReport(
+        accuracy=float(np.mean([evaluation.accuracy for evaluation in evaluations])),
+        mean_iou=float(np.nanmean(iou)),
+        iou={name: None if np.isnan(value) else float(value) for name, value in zip(names, iou, strict=True)},
+        classes=list(names),
+        confusion=confusion.tolist(),
+        shapes=[evaluation.as_dict() for evaluation in evaluations],
+    )

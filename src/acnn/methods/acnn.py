@@ -1,7 +1,7 @@
 """ACNN: intrinsic convolutions on anisotropic heat kernels (Boscaini, Masci, Rodola, Bronstein 2016)."""
 
 from acnn.methods.method import Method, Properties
-from acnn.methods.networks import load_network, network_needs, train_network
+from acnn.methods.network_methods import load_network, network_needs, train_network
 
 ACNN = Method(
     name="acnn",

@@ -1,7 +1,7 @@
 """ADD: anisotropic diffusion descriptors, learned filters of anisotropic spectra (Boscaini et al. 2016)."""
 
-from acnn.methods.learned import fit_descriptor, learned_needs, load_descriptor
 from acnn.methods.method import Method, Properties
+from acnn.methods.spectral_methods import fit_descriptor, learned_needs, load_descriptor
 
 ADD = Method(
     name="add",

@@ -1,7 +1,7 @@
 """LSCNN: windowed Fourier transforms with learned windows (Boscaini, Masci, Melzi, Bronstein et al. 2015)."""
 
 from acnn.methods.method import Method, Properties
-from acnn.methods.networks import load_network, network_needs, train_network
+from acnn.methods.network_methods import load_network, network_needs, train_network
 
 LSCNN = Method(
     name="lscnn",

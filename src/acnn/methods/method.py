@@ -142,12 +142,15 @@ class PairMap:
         Mean change of lengths.
     report : dict
         How the map was found, for `acnn match --json`.
+    mirrored : (n,) array or None
+        A second map, with left and right exchanged.
     """
 
     a_to_b: IntArray
     distortion: float
     report: dict[str, Any]
     confidence: FloatArray | None = None
+    mirrored: IntArray | None = None
 
 
 @dataclass(frozen=True)

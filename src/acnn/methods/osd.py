@@ -1,7 +1,7 @@
 """OSD: optimal spectral descriptors, learned filters of the isotropic spectrum (Litman and Bronstein 2014)."""
 
-from acnn.methods.learned import fit_descriptor, learned_needs, load_descriptor
 from acnn.methods.method import Method, Properties
+from acnn.methods.spectral_methods import fit_descriptor, learned_needs, load_descriptor
 
 OSD = Method(
     name="osd",

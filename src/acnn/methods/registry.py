@@ -45,5 +45,8 @@ def pair_method(name: str) -> PairMethod:
         Where there is none, with the names that there are.
     """
     if name not in PAIR_METHODS:
-        raise InputError(f"There is no method '{name}' for two shapes; there are {', '.join(PAIR_METHODS)}.")
+        raise InputError(
+            f"There is no method '{name}'; for two shapes as they are, there are {', '.join(PAIR_METHODS)}, and to be "
+            f"trained, {', '.join(METHODS)}."
+        )
     return PAIR_METHODS[name]

@@ -291,7 +291,7 @@ def _check_forest(path: Path, forest: Forest) -> None:
     nodes, leaves = len(forest.feature), len(forest.leaf_start) - 1
     inner = forest.feature >= 0
     at = np.arange(nodes)
-    sound = (
+    valid = (
         all(len(getattr(forest, name)) == nodes for name in ("threshold", "left", "right"))
         and bool(((forest.roots >= 0) & (forest.roots < nodes)).all())
         # children come after their node, so that every walk ends
@@ -302,7 +302,7 @@ def _check_forest(path: Path, forest: Forest) -> None:
         and bool((np.diff(forest.leaf_start) >= 0).all())
         and bool(((forest.leaf_labels >= 0) & (forest.leaf_labels < forest.classes)).all())
     )
-    if not sound:
+    if not valid:
         raise InputError(f"{path}: the trees of the forest are damaged. Train it again.")
 
 

@@ -1,7 +1,7 @@
 """SCNN: spectral convolutions in the Laplacian eigenbasis (Bruna, Zaremba, Szlam, LeCun 2014)."""
 
 from acnn.methods.method import Method, Properties
-from acnn.methods.networks import load_network, network_needs, train_network
+from acnn.methods.network_methods import load_network, network_needs, train_network
 
 SCNN = Method(
     name="scnn",

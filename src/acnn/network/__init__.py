@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from acnn.network.conv import IntrinsicConv
     from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, reestimate_statistics
     from acnn.network.model import ShapeNetwork, load_model, save_model
-    from acnn.network.operators import Operators, Spectrum
-    from acnn.network.patches import Patches
+    from acnn.network.patches import Operators, Patches, Spectrum
     from acnn.network.settings import SpectralSettings
     from acnn.network.spectral import SpectralConv, WindowedConv
 
@@ -21,14 +20,14 @@ _WHERE = {
     "IC": "layers",
     "IntrinsicConv": "conv",
     "LayerSpec": "architecture",
-    "Operators": "operators",
+    "Operators": "patches",
     "Output": "layers",
     "Patches": "patches",
     "Residual": "layers",
     "ShapeNetwork": "model",
     "SpectralConv": "spectral",
     "SpectralSettings": "settings",
-    "Spectrum": "operators",
+    "Spectrum": "patches",
     "WindowedConv": "spectral",
     "load_model": "model",
     "reestimate_statistics": "layers",

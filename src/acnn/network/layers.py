@@ -11,8 +11,7 @@ from torch import nn
 
 from acnn.errors import InputError
 from acnn.network.conv import IntrinsicConv
-from acnn.network.operators import Operators
-from acnn.network.patches import Patches
+from acnn.network.patches import Operators, Patches
 
 
 class FC(nn.Linear):
@@ -164,7 +163,7 @@ class Output(FC):
 
         W = W_0 + Phi U
 
-    with smooth functions Phi on the reference and learnt coefficients U. Every vertex of a step then says something
+    with smooth functions Phi on the reference and learnt coefficients U. Every vertex of a step then teaches something
     about all vertices near it, and W_0 is left with what sets neighbours apart. What can be learnt is the same, and so
     is the layer that is saved (`whole_weight`).
 

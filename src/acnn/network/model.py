@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +12,10 @@ from torch import nn
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.files import atomic_file
+from acnn.files import read_arrays, write_arrays
 from acnn.network.architecture import Architecture, LayerSpec
 from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, apply_layers, operators_used
-from acnn.network.operators import Operators
-from acnn.network.patches import Patches
+from acnn.network.patches import Operators, Patches
 from acnn.network.settings import SpectralSettings
 from acnn.network.spectral import SpectralConv, WindowedConv
 
@@ -161,6 +159,55 @@ class ShapeNetwork(nn.Module):
         return torch.relu(y) if layer.relu else y
 
 
+@torch.no_grad()
+def start_from(model: ShapeNetwork, other: ShapeNetwork) -> None:
+    """Give a network the weights of another, so that it computes the same before it is trained.
+
+    Layers that both architectures begin and end with are copied. What the model has between them must be residual
+    blocks: they begin as the identity, their normalisation scaled by 0. Where the number of classes differs, the output
+    layer stays as it is.
+
+    Parameters
+    ----------
+    model : ShapeNetwork
+        The network to be trained.
+    other : ShapeNetwork
+        A trained network for the same descriptors and operators.
+
+    Raises
+    ------
+    InputError
+        Where the networks differ in anything else.
+    """
+    mine, theirs = model.architecture.layers, other.architecture.layers
+    last = len(theirs)
+    first = next((i for i in range(last) if i >= len(mine) or mine[i] != theirs[i]), last)
+    more = len(mine) - last
+    added = mine[first : first + more] if more > 0 else ()
+    fits = mine[:first] + added + theirs[first:] == mine and all(spec.kind == "RES" for spec in added)
+    compared = model.config.keys() - {"architecture", "classes"}
+    same = all(model.config[key] == other.config.get(key) for key in compared)
+    blocks = [layer for layer in model.layers[first : first + len(added)] if isinstance(layer, Residual)]
+    if not (fits and same and all(isinstance(block.skip, nn.Identity) for block in blocks)):
+        raise InputError(
+            f"A network {model.config} cannot start from the weights of {other.config}: it must be the same, but for "
+            "residual blocks in between that do not change the number of channels."
+        )
+    state = {}
+    for name, tensor in other.plain_state().items():
+        parts = name.split(".")
+        if parts[0] == "classifier" and model.classes != other.classes:
+            continue
+        if parts[0] == "layers" and int(parts[1]) >= first:
+            parts[1] = str(int(parts[1]) + len(added))
+        state[".".join(parts)] = tensor
+    model.load_state_dict(state, strict=False)
+    for block in blocks:
+        block.norm.weight.zero_()
+    if model.classes == other.classes and model.classifier is not None and model.classifier.coefficients is not None:
+        model.classifier.coefficients.zero_()
+
+
 def _layers(
     specs: Sequence[LayerSpec], channels: int, network: ShapeNetwork, inside: bool = False
 ) -> tuple[list[nn.Module], int]:
@@ -195,7 +242,7 @@ def _layer_with_channels(spec: LayerSpec, channels: int, bias: bool, network: Sh
     return layer(channels, spec.size, network.spectral, spec.relu, bias)
 
 
-_FORMAT = "acnn-model-1"
+_FORMAT = "acnn-model-2"
 
 
 def save_model(model: ShapeNetwork, path: Path | str, metadata: dict[str, Any] | None = None) -> None:
@@ -218,55 +265,41 @@ def save_model(model: ShapeNetwork, path: Path | str, metadata: dict[str, Any] |
     OSError
         Where the file cannot be written.
     """
-    from safetensors.torch import save
-
-    path = Path(path)
-    tensors = {name: tensor.cpu().contiguous().clone() for name, tensor in model.plain_state().items()}
+    about = {"format": _FORMAT, "config": model.config, "metadata": metadata or {}}
     try:
-        about = json.dumps({"config": model.config, "metadata": metadata or {}}, sort_keys=True, allow_nan=False)
+        json.dumps(about, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(f"{path}: the model's metadata cannot be written as JSON: {error}.") from error
-    header = {"acnn": json.dumps({"format": _FORMAT, "about": about, "checksum": _checksum(about, tensors)})}
-    data = save(tensors, metadata=header)
-    with atomic_file(path, durable=True) as temporary:
-        temporary.write_bytes(data)
+    # NumPy has no bfloat16.
+    state = {
+        name: (tensor.float() if tensor.dtype == torch.bfloat16 else tensor).cpu().numpy()
+        for name, tensor in model.plain_state().items()
+    }
+    write_arrays(Path(path), state, about, durable=True)
 
 
 def load_model(path: Path | str) -> tuple[ShapeNetwork, dict[str, Any]]:
-    """Read a model that `save_model` wrote: the model, in evaluation mode on the CPU, and its metadata.
+    """Read a model that `save_model` wrote, in this format or the first: in evaluation mode on the CPU; its metadata.
 
     Loading runs no code from the file. Raises InputError where the file is missing, damaged or something else.
     """
-    from safetensors import SafetensorError, safe_open
-
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: there is no such model file.")
+    arrays, about = read_arrays(path)
+    found = about.get("format", _FORMAT)
+    if found != _FORMAT:
+        raise InputError(f"{path}: holds '{found}'; this version reads models of the format '{_FORMAT}'.")
     try:
-        with safe_open(str(path), framework="pt") as file:
-            header = (file.metadata() or {}).get("acnn")
-            tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{path}: not a model file, or cut short ({error}). Save or download it again.") from error
-    if header is None:
-        raise InputError(f"{path}: a safetensors file, but not a model written by acnn.")
-    try:
-        outer = json.loads(header)
-        if outer["format"] != _FORMAT:
-            raise InputError(f"{path}: the model's format is '{outer['format']}'; this version reads '{_FORMAT}'.")
-        if outer["checksum"] != _checksum(outer["about"], tensors):
-            raise InputError(f"{path}: the model's contents have been altered or damaged. Save or download it again.")
-        about = json.loads(outer["about"])
         config, metadata = dict(about["config"]), dict(about["metadata"])
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        raise InputError(f"{path}: the model's metadata are damaged ({error!r}). Save or download it again.") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: not a model, or its metadata are damaged ({error!r}). Save it again.") from error
     try:
         with torch.device("meta"):  # no memory before it is known that the tensors fit
             model = ShapeNetwork(**config)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(f"{path}: the model's configuration makes no network ({error}).") from error
+    tensors = {name: torch.tensor(array) for name, array in arrays.items()}
     model.load_state_dict(fitting_tensors(path, tensors, model), assign=True)
     for parameter in model.parameters():
         parameter.requires_grad_(True)
@@ -300,13 +333,3 @@ def fitting_tensors(path: Path, tensors: dict[str, torch.Tensor], model: ShapeNe
         if not torch.isfinite(fitting[name]).all():
             raise InputError(f"{path}: '{name}' holds numbers that are not finite.")
     return fitting
-
-
-def _checksum(about: str, tensors: dict[str, torch.Tensor]) -> str:
-    """Hash of everything in the file."""
-    digest = hashlib.blake2b(about.encode(), digest_size=16)
-    for name in sorted(tensors):
-        tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()

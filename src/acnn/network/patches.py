@@ -1,9 +1,9 @@
-"""Patch operators as tensors: `Patches`, and differentiable products with them that layers are built from."""
+"""Operators of a shape as tensors: `Patches` with differentiable products, `Spectrum`, and both in `Operators`."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import wraps
@@ -19,6 +19,7 @@ from acnn.errors import InputError
 from acnn.network import products
 from acnn.network.products import StoredRows
 from acnn.patches.operator import PatchOperator
+from acnn.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -334,3 +335,61 @@ def _times(matrix: Tensor, x: Tensor, *, transposed: bool = False) -> Tensor:
     """Product of a CSR matrix, or of its transpose, with (n, c)."""
     matrix = matrix.to(x.dtype)
     return (matrix.t() if transposed else matrix) @ x
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """The first eigenpairs of the Laplacian of a shape, W phi_k = lambda_k S phi_k, as tensors.
+
+    Attributes
+    ----------
+    eigenvalues : (k,) tensor
+        Ascending, in normalised units.
+    eigenfunctions : (n, k) tensor
+        Orthonormal with respect to the areas.
+    areas : (n,) tensor
+        Vertex areas S.
+    """
+
+    eigenvalues: torch.Tensor
+    eigenfunctions: torch.Tensor
+    areas: torch.Tensor
+
+    @classmethod
+    def of(cls, eigenvalues: FloatArray, eigenfunctions: FloatArray, areas: FloatArray) -> Spectrum:
+        """Tensors of arrays, in single precision."""
+        return cls(*(torch.from_numpy(np.array(x, np.float32)) for x in (eigenvalues, eigenfunctions, areas)))
+
+    def analysis(self, f: torch.Tensor) -> torch.Tensor:
+        """(k, p) coefficients Phi^T S f of functions (n, p)."""
+        return self.eigenfunctions.T @ (self.areas[:, None] * f)
+
+
+@dataclass(frozen=True, eq=False)
+class Operators:
+    """Operators of one shape, by the names under which layers declare them in `uses`.
+
+    Attributes
+    ----------
+    patches : Patches or None
+        For intrinsic convolutions.
+    spectrum : Spectrum or None
+        For spectral layers.
+    """
+
+    patches: Patches | None = None
+    spectrum: Spectrum | None = None
+
+    def select(self, uses: Sequence[str]) -> tuple[Any, ...]:
+        """The operators of some names, in their order.
+
+        Raises
+        ------
+        InputError
+            Where the shape was prepared without one of them.
+        """
+        chosen = tuple(getattr(self, name) for name in uses)
+        for name, operator in zip(uses, chosen, strict=True):
+            if operator is None:
+                raise InputError(f"A layer of this network needs the {name} of the shape, which was not given.")
+        return chosen

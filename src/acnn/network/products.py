@@ -128,7 +128,7 @@ def convolve_adjoint(
     for tiles in in_order(filtered, _tasks(len(x), blocks)):
         for tile, y in enumerate(tiles):
             _add_tile(total, tile, y)
-    joined = gradients.transpose(1, 2, 0, 3).reshape(blocks, f.shape[1], -1)[:, :, :q]
+    joined = gradients.transpose(1, 2, 0, 3).reshape(blocks, f.shape[1], len(x) * width)[:, :, :q]
     return total if wants_f else None, np.ascontiguousarray(joined) if wants_weights else None
 
 

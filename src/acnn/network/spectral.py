@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from acnn.errors import InputError
-from acnn.network.operators import Spectrum
+from acnn.network.patches import Spectrum
 from acnn.network.settings import SpectralSettings
 
 

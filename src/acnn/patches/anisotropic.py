@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
-from acnn.patches.operator import PatchOperator
+from acnn.patches.operator import PatchOperator, PatchReport
 from acnn.patches.settings import NEGLIGIBLE, SUFFICIENT, WIDE, Kernel, PatchSettings
 from acnn.progress import Progress
 from acnn.shapes.mesh import Shape
 from acnn.surface.curvature import principal_frames
 from acnn.surface.heat import ExactKernels, SpectralKernels, exact_rows, spectral_rows
+from acnn.surface.heat_rational import MAX_RATIO, RationalKernels
+from acnn.surface.heat_squaring import SquaringKernels
 from acnn.surface.laplacian import stiffness_parts
-from acnn.surface.rational import MAX_RATIO, RationalKernels
 from acnn.surface.sparse_rows import SparseRows, largest_entries, renormalise_and_round
 from acnn.surface.spectra import sufficient_spectra
-from acnn.surface.squaring import SquaringKernels
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
@@ -132,17 +132,17 @@ def build_patches(
             start, vertices, values, mass_kept = _rows_on_disk(
                 kernels, settings, narrow, folder, small, threads, progress
             )
-    facts = {
-        "vertices": n,
-        "angles": settings.angles,
-        "scales": list(settings.scales),
-        "kernel": "+".join(dict.fromkeys(kernels_by_scale(settings, wide).values())),
-        "kernels_by_scale": kernels_by_scale(settings, wide),
-        "seconds": time.perf_counter() - began,
-        "nnz_per_row": len(values) / max(1, len(start) - 1),
-        "mass_kept": float(mass_kept.mean()) if narrow else 1.0,
-        "mass_kept_per_scale": {f"{settings.scales[s]:g}": float(mass_kept[:, i].mean()) for i, s in enumerate(narrow)},
-    }
+    report = PatchReport(
+        vertices=n,
+        angles=settings.angles,
+        scales=list(settings.scales),
+        kernel="+".join(dict.fromkeys(kernels_by_scale(settings, wide).values())),
+        seconds=time.perf_counter() - began,
+        nnz_per_row=len(values) / max(1, len(start) - 1),
+        kernels_by_scale=kernels_by_scale(settings, wide),
+        mass_kept=float(mass_kept.mean()) if narrow else 1.0,
+        mass_kept_per_scale={f"{settings.scales[s]:g}": float(mass_kept[:, i].mean()) for i, s in enumerate(narrow)},
+    )
     return PatchOperator(
         start,
         vertices,
@@ -152,7 +152,7 @@ def build_patches(
         surface.vertex_areas.astype(np.float32),
         surface.unit,
         settings,
-        facts,
+        report,
         wide,
     )
 

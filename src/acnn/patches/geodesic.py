@@ -10,7 +10,7 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.compilation import compiled
-from acnn.patches.operator import PatchOperator
+from acnn.patches.operator import PatchOperator, PatchReport
 from acnn.patches.settings import GeodesicPatchSettings
 from acnn.shapes.mesh import Shape
 from acnn.surface.charts import geodesic_charts
@@ -98,15 +98,15 @@ def build_geodesic_patches(
     begins = start[:-1].reshape(bins, n)
     for number, (part, entries, weights) in enumerate(pieces):
         _place(part, entries, weights, begins, number * CHUNK, vertices, values)
-    facts = {
-        "vertices": n,
-        "angles": settings.rays,
-        "scales": list(settings.scales),
-        "kernel": settings.kind,
-        "seconds": time.perf_counter() - began,
-        "nnz_per_row": len(values) / max(1, len(start) - 1),
-        "chart_vertices": float(np.median(np.diff(charts.offsets))),
-    }
+    report = PatchReport(
+        vertices=n,
+        angles=settings.rays,
+        scales=list(settings.scales),
+        kernel=settings.kind,
+        seconds=time.perf_counter() - began,
+        nnz_per_row=len(values) / max(1, len(start) - 1),
+        chart_vertices=float(np.median(np.diff(charts.offsets))),
+    )
     return PatchOperator(
         start,
         vertices.astype(np.uint16 if n <= 65536 else np.int32),
@@ -116,7 +116,7 @@ def build_geodesic_patches(
         areas.astype(np.float32),
         surface.unit,
         settings,
-        facts,
+        report,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,43 @@ from numpy.typing import NDArray
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.patches.settings import GeodesicPatchSettings, PatchSettings
+from acnn.reports import Report
 from acnn.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class PatchReport(Report):
+    """Figures of the construction of a patch operator, as `acnn patches --json` prints them.
+
+    Attributes
+    ----------
+    vertices, angles : int
+    scales : list[float]
+    kernel : str
+        Of the construction; several are joined by `+`.
+    seconds : float
+    nnz_per_row : float
+        Mean number of stored entries of a row.
+    kernels_by_scale : dict[str, str] or None
+        The kernel that serves each scale.
+    mass_kept : float or None
+        Mean fraction of a kernel that is stored.
+    mass_kept_per_scale : dict[str, float] or None
+        The same of each narrow scale.
+    chart_vertices : float or None
+        Of geodesic patches: median number of vertices of a chart.
+    """
+
+    vertices: int
+    angles: int
+    scales: list[float]
+    kernel: str
+    seconds: float
+    nnz_per_row: float
+    kernels_by_scale: dict[str, str] | None = None
+    mass_kept: float | None = None
+    mass_kept_per_scale: dict[str, float] | None = None
+    chart_vertices: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +77,8 @@ class PatchOperator:
         Length of one normalised unit in the shape's coordinates.
     settings : PatchSettings or GeodesicPatchSettings
         The settings that it was built with. Geodesic patches have rays as angles and rings as scales.
-    facts : dict[str, Any]
-        Figures of its construction that JSON can hold (`mass_kept`, `seconds`, `kernel`, ...).
+    report : PatchReport
+        Figures of its construction.
     wide : tuple[int, ...]
         Positions of the wide scales among all scales.
     """
@@ -54,8 +91,14 @@ class PatchOperator:
     vertex_areas: NDArray[np.float32]
     unit: float
     settings: PatchSettings | GeodesicPatchSettings
-    facts: dict[str, Any]
+    report: PatchReport
     wide: tuple[int, ...] = ()
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The older form of `report`."""
+        warnings.warn("operator.facts is deprecated: use operator.report.", DeprecationWarning, stacklevel=2)
+        return self.report.as_dict()
 
     @property
     def narrow(self) -> tuple[int, ...]:

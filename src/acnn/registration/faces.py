@@ -1,4 +1,16 @@
-"""Damage to the faces of a mesh that was moved onto a shape: collapsed, inverted, stretched."""
+"""Damage to the faces of a mesh that was moved onto a shape: collapsed, inverted, stretched.
+
+A face is *folded* if its normal has turned by more than 90 degrees against its surroundings, and now points against
+them: with n and n' its unit normals before and after, R the rotation nearest to the mean of the rotations, weighted by
+area, of the face and of those that share a vertex with it, and m' the mean of their normals after,
+
+    n' . R n < 0  and  n' . m' < 0.
+
+So rigid motion, bending and stretching of a region do not count, whichever way it faces afterwards, nor do faces that
+were folded before and stay so or unfold. A surface that folds back over several faces is a region of this kind, and
+only the shape that it lies on shows that it is wrong: a face is *upside down* if it lies on a mesh and nothing of that
+within its longest edge faces the same way. Both are *inverted*.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from acnn.registration.deformation import nearest_stretches
+from acnn.registration.target import unit_vectors
 from acnn.shapes.mesh import Mesh, Shape
 from acnn.surface.closest_points import ClosestPoints
 from acnn.types import FloatArray, IntArray
@@ -20,10 +35,6 @@ less than about a tenth, or it has become a sliver, and its normal is unreliable
 ON_SURFACE = 0.25
 """Distance from a mesh, in the longest edge of a face, within which the face lies on it: others pass through it, or
 belong to a part that the mesh has not."""
-
-FOLDED = np.pi / 3
-"""Change of the angle between a face and its surroundings, in radians: a face that is turned over changes by far more,
-the edge of a finger or an ear that bends, by less."""
 
 STRETCHED = 5.0
 """Factor beyond the change of scale by which an edge is stretched too much."""
@@ -40,10 +51,7 @@ class FaceDamage:
     collapsed : (m,) bool array
         Faces whose area is below `COLLAPSED` s^2 times what it was.
     inverted : (m,) bool array
-        Faces that have not collapsed and are either folded over: their normal points against the mean normal of the
-        faces around them, and has turned against it by more than `FOLDED`; or upside down on the shape, if that is a
-        mesh: centre and corners lie on it (`ON_SURFACE`), and nothing of it within their longest edge faces the same
-        way.
+        Faces that have not collapsed, and are folded, or upside down on the shape if that is a mesh (see the module).
     stretched : (m,) bool array
         Faces with an edge longer than `STRETCHED` s times what it was.
     largest_stretch : float
@@ -101,27 +109,45 @@ def face_damage(shape: Shape, before: Mesh, after: FloatArray, *, margin: float 
     corners = [points[faces] for points in (before.vertices, after)]
     lengths = [np.linalg.norm(c - np.roll(c, 1, axis=1), axis=2) for c in corners]
     stretches = (lengths[1] / np.maximum(scale * lengths[0], np.finfo(float).tiny)).max(axis=1)
-    angles = [_ring_angles(normals, faces) for normals in doubled]
-    inverted = (angles[1] > np.pi / 2) & (angles[1] - angles[0] > FOLDED)
+    inverted = _folded(before.vertices, after, faces)
     if isinstance(shape, Mesh):
         inverted |= _upside_down(shape, corners[1], doubled[1], lengths[1].max(axis=1))
     return FaceDamage(collapsed, inverted & ~collapsed, margin * stretches > STRETCHED, float(stretches.max()))
 
 
-def _ring_angles(normals: FloatArray, faces: IntArray) -> FloatArray:
-    """Angle between the normal of each face and the mean of those of the faces that share a vertex with it."""
-    at_vertices = np.stack(
-        [np.bincount(faces.ravel(), np.repeat(column, 3), int(faces.max()) + 1) for column in normals.T], axis=1
-    )
-    around = at_vertices[faces].sum(axis=1) - 3.0 * normals
-    sine = np.linalg.norm(np.cross(normals, around), axis=1)
-    return np.arctan2(sine, np.einsum("fd,fd->f", normals, around))
+def _folded(before: FloatArray, after: FloatArray, faces: IntArray) -> NDArray[np.bool_]:
+    """Whether the normal of each face has turned by more than 90 degrees against those of the faces around it."""
+    (frames, edges), (moved_frames, moved_edges) = (_frames(points, faces) for points in (before, after))
+    # In the planes of the face, J = edges after / edges before. Its nearest rotation needs J up to a positive factor.
+    (a, b), (c, d) = np.moveaxis(edges, 0, -1)
+    jacobian = moved_edges @ np.moveaxis(np.array([[d, -b], [-c, a]]), -1, 0)
+    angle = np.arctan2(jacobian[:, 1, 0] - jacobian[:, 0, 1], jacobian[:, 0, 0] + jacobian[:, 1, 1])
+    turn: FloatArray = np.zeros((len(faces), 3, 3))
+    turn[:, 0, 0] = turn[:, 1, 1] = np.cos(angle)
+    turn[:, 1, 0], turn[:, 0, 1], turn[:, 2, 2] = np.sin(angle), -np.sin(angle), 1.0
+    rotations = moved_frames @ turn @ frames.transpose(0, 2, 1)
+    m, n = len(faces), int(faces.max()) + 1
+    corners = sp.csr_array((np.ones(3 * m), (np.repeat(np.arange(m), 3), faces.ravel())), shape=(m, n))
+    around = (corners @ corners.T) > 0
+    rotation = around @ ((a * d - b * c)[:, None] * rotations.reshape(-1, 9))
+    expected = nearest_stretches(rotation.reshape(-1, 3, 3), 1.0)
+    normals, doubled = moved_frames[:, :, 2], _doubled_normals(after, faces)
+    turned = np.einsum("fa,fab,fb->f", normals, expected, frames[:, :, 2]) < 0
+    return turned & (np.einsum("fa,fa->f", normals, around @ doubled) < 0)
+
+
+def _frames(points: FloatArray, faces: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(m, 3, 3) frames of faces, with the normal as last column, and (m, 2, 2) two edges in them, as columns."""
+    first, second = points[faces[:, 1]] - points[faces[:, 0]], points[faces[:, 2]] - points[faces[:, 0]]
+    x, z = (unit_vectors(vectors) for vectors in (first, np.cross(first, second)))
+    y = np.cross(z, x)
+    edges = [[np.einsum("fd,fd->f", edge, axis) for edge in (first, second)] for axis in (x, y)]
+    return np.stack([x, y, z], axis=2), np.moveaxis(np.array(edges), -1, 0)
 
 
 def _upside_down(mesh: Mesh, corners: FloatArray, normals: FloatArray, edges: FloatArray) -> NDArray[np.bool_]:
     """Whether each face lies upside down on a mesh; edges are the longest of each face."""
-    outward = _doubled_normals(mesh.vertices, mesh.faces)
-    outward /= np.maximum(np.linalg.norm(outward, axis=1, keepdims=True), np.finfo(float).tiny)
+    outward = unit_vectors(_doubled_normals(mesh.vertices, mesh.faces))
     closest = ClosestPoints(mesh.vertices, mesh.faces)
     there = mesh.vertices[mesh.faces]
     centres = corners.mean(axis=1)

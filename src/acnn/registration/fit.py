@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.spatial import cKDTree
+from scipy.sparse.csgraph import dijkstra
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
@@ -31,7 +31,7 @@ from acnn.registration.target import Target, TargetPoints
 from acnn.shapes.mesh import BarycentricPoints, Mesh, PointCloud, Shape
 from acnn.shapes.topology import vertex_components
 from acnn.surface.surface import vertex_normals
-from acnn.types import FloatArray
+from acnn.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,20 @@ LEVELS = (
 )
 """From stiff to soft."""
 
+FARTHER = 3.0
+"""Reach, in the stiffness of a level, of matches that agree with those around them: where a thin part is curled up in
+the template and straight in the target, stiffness keeps its vertices about that far from matches that are right."""
+
 LOCAL_LENGTH = 0.05
 """Length, in square roots of the area, over which the first transformations are fitted to the matches: 6 cm of a
 human body, less than a limb."""
+
+NEIGHBOURHOOD = 0.15
+"""Length along the surface, in square roots of the area, within which matches are compared for the size of the target:
+farther apart a pose changes distances, and nearer the errors of matches do."""
+
+SAMPLES = 200
+"""Matches whose distances from others are compared."""
 
 STEPS = 2
 """Local and global steps between two computations of weights."""
@@ -304,8 +315,10 @@ class _Problem:
         rows = np.repeat(np.arange(k), 3)
         corners = template.faces[np.maximum(points.faces, 0)].ravel()
         self.at: sp.csr_array = sp.coo_array((points.weights.ravel(), (rows, corners)), shape=(k, n)).tocsr()
-        self.scale = _relative_size(self.at[known] @ template.vertices, positions[known])
         area = 0.5 * np.linalg.norm(np.cross(*_sides(template.vertices, template.faces)), axis=1).sum()
+        nearest = corners.reshape(-1, 3)[np.arange(k), points.weights.argmax(axis=1)][known]
+        source = self.at[known] @ template.vertices
+        self.scale = _relative_size(source, positions[known], _around(template, nearest, NEIGHBOURHOOD * np.sqrt(area)))
         self.unit = self.scale * float(np.sqrt(area))
         self.centre = positions[known].mean(axis=0)
         self.rest = (template.vertices - template.vertices.mean(axis=0)) * (self.scale / self.unit)
@@ -340,7 +353,9 @@ class _Problem:
             there, here = moments[:, 1:4], moments[:, 4:7]
             rotations = nearest_stretches(moments[:, 7:].reshape(-1, 3, 3) - there[:, :, None] * here[:, None, :], 1.0)
             expected = there + np.einsum("nab,nb->na", rotations, self.rest - here)
-            weights = _robust(np.linalg.norm(self.at @ expected - self.positions, axis=1), 2 * LOCAL_LENGTH)
+            residuals = np.linalg.norm(self.at @ expected - self.positions, axis=1)
+            weights = _robust(residuals, 2 * LOCAL_LENGTH)
+        self.agreeing = _robust(residuals, LOCAL_LENGTH)
         return _State(expected, rotations, weights)
 
     def set_level(self, level: Level) -> None:
@@ -354,7 +369,9 @@ class _Problem:
     def data(self, state: _State) -> _Data:
         """Weights and positions of matches and closest points at the present vertices."""
         x, level = state.vertices, self.level
-        match_weights = _robust(np.linalg.norm(self.at @ x - self.positions, axis=1), level.reach)
+        residuals = np.linalg.norm(self.at @ x - self.positions, axis=1)
+        farther = self.agreeing * _robust(residuals, FARTHER * level.stiffness)
+        match_weights = np.maximum(_robust(residuals, level.reach), farther)
         by_match = level.matches / max(len(self.trust), 1) * self.trust * match_weights
         found = self.target(x)
         by_surface = level.surface * self.deformation.areas * self.matched * self._agreement(x, found)
@@ -395,7 +412,7 @@ class _Problem:
             region[self.template.faces[damaged]] = True
             for _ in range(1 + growth // 2):
                 region = rings @ region > 0
-            self.held = np.where(region, FREED * self.held, self.held)
+            self.held = np.where(region, FREED, self.held)
             # Inside, transformations come from the surroundings: those of folded faces mean nothing.
             outside = self.deformation.areas * np.where(self.held < 1, FREED, 1.0)
             system = factorised(sp.diags_array(outside) + self.level.smoothing**2 * self.deformation.stiffness)
@@ -447,21 +464,27 @@ def _robust(residuals: FloatArray, reach: float) -> FloatArray:
     return 1.0 / (1.0 + (residuals / reach) ** 2) ** 2
 
 
-def _relative_size(source: FloatArray, target: FloatArray) -> float:
-    """Median ratio of distances between neighbouring matches: neither poses nor wrong matches change it much."""
-    random = np.random.default_rng(0)
+def _around(mesh: Mesh, vertices: IntArray, radius: float) -> IntArray:
+    """(p, 2) pairs of given vertices, by their place in the list, that are near each other along edges of the mesh."""
+    edges = np.unique(np.sort(np.concatenate([mesh.faces[:, [k, (k + 1) % 3]] for k in range(3)]), axis=1), axis=0)
+    lengths = np.linalg.norm(mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 1]], axis=1)
+    graph = sp.csr_array((lengths, (edges[:, 0], edges[:, 1])), shape=(len(mesh.vertices),) * 2)
+    some = np.random.default_rng(0).permutation(len(vertices))[:SAMPLES]
+    distances = dijkstra(graph, directed=False, indices=vertices[some], limit=radius)
+    first, second = np.nonzero(np.isfinite(distances[:, vertices]))
+    return np.column_stack([some[first], second])
+
+
+def _relative_size(source: FloatArray, target: FloatArray, near: IntArray) -> float:
+    """Median ratio of distances between matches near each other: neither poses nor wrong matches change it much."""
     size = float(np.linalg.norm(source.std(axis=0)))
-    some = random.permutation(len(source))[:400]
-    pairs = cKDTree(source[some]).query_pairs(0.5 * size, output_type="ndarray")
-    if not len(pairs):  # few and far between
-        pairs = np.column_stack(np.triu_indices(len(some), 1))
-    here = np.linalg.norm(source[some][pairs[:, 0]] - source[some][pairs[:, 1]], axis=1)
-    there = np.linalg.norm(target[some][pairs[:, 0]] - target[some][pairs[:, 1]], axis=1)
-    apart = here > 0.1 * size
-    ratio = float(np.median(there[apart] / here[apart])) if apart.any() else 0.0
-    if not ratio > 0:
-        raise InputError("The matches lie on a single point: the template cannot be fitted to the target.")
-    return ratio
+    for pairs, least in ((near, 0.02), (np.column_stack(np.triu_indices(min(len(source), SAMPLES), 1)), 0.1)):
+        here, there = (np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1) for x in (source, target))
+        apart = here > least * size
+        ratio = float(np.median(there[apart] / here[apart])) if apart.any() else 0.0
+        if ratio > 0:
+            return ratio
+    raise InputError("The matches lie on a single point: the template cannot be fitted to the target.")
 
 
 def _sides(vertices: FloatArray, faces: Any) -> tuple[FloatArray, FloatArray]:

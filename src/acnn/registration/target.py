@@ -80,7 +80,7 @@ class _MeshSide:
 
     def __call__(self, points: FloatArray) -> TargetPoints:
         found = self._closest(points)
-        normals = _unit(found.interpolate(self._normals[self._faces]))
+        normals = unit_vectors(found.interpolate(self._normals[self._faces]))
         zero = found.weights < 1e-9
         on_edge = (zero & self._open[found.faces]).any(axis=1)
         corner = found.largest_corner(self._faces)
@@ -102,7 +102,7 @@ class _CloudSide:
         normals = self._normals[near]
         facing = np.einsum("nkd,nd->nk", normals, normals[:, 0]) > 0  # leaves out the far side of thin parts
         weights = facing / facing.sum(axis=1, keepdims=True)
-        normal = _unit(np.einsum("nk,nkd->nd", weights, normals))
+        normal = unit_vectors(np.einsum("nk,nkd->nd", weights, normals))
         centre = np.einsum("nk,nkd->nd", weights, self._points[near])
         offset = points - centre
         tangential = offset - np.einsum("nd,nd->n", offset, normal)[:, None] * normal
@@ -111,5 +111,6 @@ class _CloudSide:
         return TargetPoints(np.where(inside[:, None], centre + tangential, self._points[near[:, 0]]), normal, inside)
 
 
-def _unit(vectors: FloatArray) -> FloatArray:
+def unit_vectors(vectors: FloatArray) -> FloatArray:
+    """(n, 3) vectors of length 1; zero stays zero."""
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-300)

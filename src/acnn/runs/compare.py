@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +13,18 @@ import numpy as np
 from acnn.arguments import check_arguments
 from acnn.correspondence.refine import known_method
 from acnn.correspondence.soft_map import soft_map_from_point_map
-from acnn.datasets.dataset import Dataset, spread_over
+from acnn.datasets.dataset import Dataset
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.evaluation.distances import ReferenceDistances
-from acnn.evaluation.princeton import evaluate_map, evaluation_report
+from acnn.evaluation.princeton import EvaluationReport, evaluate_map, evaluation_report
 from acnn.evaluation.results import Matched, errors_of_vertices
 from acnn.methods.method import PairMethod
 from acnn.methods.registry import PAIR_METHODS
 from acnn.methods.run import Run, open_run, run_folder
 from acnn.progress import Progress, begin_stage, named_stages
-from acnn.runs.evaluate import evaluate_run, ground_truth
+from acnn.reports import Report
+from acnn.runs.evaluate import evaluate_run, ground_truth, unseen_shapes
 from acnn.surface.surface import surface_of
 from acnn.training.prepare import Failure
 from acnn.types import FloatArray, IntArray
@@ -40,13 +41,13 @@ class MethodResult:
         Its name, with that of the run where two runs are of one method.
     matched : dict[str, Matched]
         Shapes by name; those that it could not match are missing.
-    figures : dict[str, Any]
+    figures : Report
         As `acnn evaluate --json` prints them.
     """
 
     label: str
     matched: dict[str, Matched]
-    figures: dict[str, Any]
+    figures: Report
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +113,13 @@ def compare_methods(
         raise InputError(f"Name at least one run, or one of {', '.join(PAIR_METHODS)}.")
     opened = [_opened(item) for item in methods]
     runs = [method for method in opened if isinstance(method, Run)]
-    if data is None and not runs:
+    if runs:
+        dataset = runs[0].open_dataset(data)
+    elif data is None:
         raise InputError("Without a run there is no dataset to match: give one (--data).")
-    dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else runs[0].facts["data"])
-    chosen = dataset.select(test_list) if test_list is not None else _unseen(dataset, runs, shapes)
+    else:
+        dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    chosen = dataset.select(test_list if test_list is not None else unseen_shapes(dataset, runs, shapes))
     names = tuple(sample.name for sample in chosen.samples)
     results: list[MethodResult] = []
     failures: list[Failure] = []
@@ -140,7 +144,7 @@ def evaluate_pair_method(
     refinement: str = "none",
     progress: Progress | None = None,
     keep: Callable[[Matched], None] | None = None,
-) -> tuple[dict[str, Any], list[Failure]]:
+) -> tuple[EvaluationReport, list[Failure]]:
     """Match every test shape to the reference of a dataset by a method for two shapes, and compare.
 
     Parameters
@@ -160,8 +164,8 @@ def evaluate_pair_method(
 
     Returns
     -------
-    tuple[dict[str, Any], list[Failure]]
-        Figures with the keys of `evaluate_run`, and the shapes that the method could not match.
+    tuple[EvaluationReport, list[Failure]]
+        Figures as of `evaluate_run`, and the shapes that the method could not match.
 
     Raises
     ------
@@ -207,7 +211,7 @@ def evaluate_pair_method(
         distances.normalisation,
         symmetric=symmetrics if len(symmetrics) == len(found) else None,
     )
-    return report | {"refinement": refining, "seconds_per_shape": float(np.mean(seconds))}, failures
+    return replace(report, refinement=refining, seconds_per_shape=float(np.mean(seconds))), failures
 
 
 def comparison_data(comparison: Comparison) -> ComparisonData:
@@ -244,15 +248,3 @@ def _labels(methods: Sequence[Run | PairMethod]) -> list[str]:
         f"{name} ({one.folder.name})" if names.count(name) > 1 and isinstance(one, Run) else name
         for name, one in zip(names, methods, strict=True)
     ]
-
-
-def _unseen(dataset: Dataset, runs: Sequence[Run], count: int) -> Dataset:
-    """Some shapes of the test split, or of all, that no run was trained on."""
-    if count < 1:
-        raise InputError(f"--shapes {count}: give at least 1.")
-    seen = {name for run in runs for name in (*run.facts["train"], *run.facts["validation"])}
-    marked = [sample for sample in dataset.samples if sample.split == "test"]
-    unseen = [sample for sample in marked or dataset.samples if sample.name not in seen]
-    if not unseen:
-        raise InputError("All shapes were used in training or validation: choose some with --test.")
-    return dataset.select([sample.name for sample in spread_over(unseen, count)])

@@ -15,8 +15,7 @@ import numpy as np
 
 from acnn.datasets.dataset import Dataset, Example, InMemory, Sample
 from acnn.datasets.families import KINDS as FAMILIES
-from acnn.datasets.families import make_family
-from acnn.datasets.family_files import family_files, family_names, write_family, written_family
+from acnn.datasets.families import family_files, family_names, make_family, write_family, written_family
 from acnn.datasets.open import open_dataset
 from acnn.datasets.parts import KINDS, Kind, PartOf, parts_of
 from acnn.datasets.shrec16 import load_mesh, write_baryc
@@ -42,10 +41,13 @@ def humans_into(
     vertices: int = 2500,
     remeshed: bool = False,
     seed: int = 0,
+    kinds: str | None = None,
+    combine: float = 0.0,
+    workers: int = 1,
     force: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, Any]:
-    """Generate humans with `write_humans`.
+    """Generate humans with `write_humans`, or disturbed ones with `write_disturbed`.
 
     Humans that were generated in the folder before are overwritten, other files only with `force`.
 
@@ -61,10 +63,16 @@ def humans_into(
         Give every shape a different triangulation.
     seed : int
         Random seed.
+    kinds : str or None
+        Kinds of disturbed bodies, as for `acnn.datasets.humans.kinds.kind_names`; None is none.
+    combine : float
+        Fraction of the disturbed bodies that are of two kinds.
+    workers : int
+        Number of processes that make disturbed bodies.
     force : bool
         Overwrite existing files of other origin.
     progress : callable or None
-        Called with a message for each subject.
+        Called with a message for each shape.
 
     Returns
     -------
@@ -82,16 +90,29 @@ def humans_into(
         raise InputError(f"{vertices} vertices: give at least 12; about 2,000 are needed for a recognisable body.")
     if seed < 0:
         raise InputError(f"Seed {seed}: give an integer of 0 or more.")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; give a folder.")
+    names = _checked_kinds(kinds, combine, workers, vertices, remeshed)
+    _check_folder(folder)
     if importlib.util.find_spec("anny") is None:
         raise InputError(INSTALL)
     from acnn.datasets.humans.generate import human_files, human_names, write_humans, written_humans
 
-    files = human_files(folder, human_names(subjects, poses))
-    check_outputs(files, earlier=human_files(folder, written_humans(folder)), force=force)
     began = time.perf_counter()
-    written = write_humans(folder, subjects, poses, vertices, seed, remeshed=remeshed, progress=progress)
+    earlier = human_files(folder, written_humans(folder))
+    disturbed: dict[str, Any] = {}
+    if kinds is None:
+        check_outputs(human_files(folder, human_names(subjects, poses)), earlier=earlier, force=force)
+        written = write_humans(folder, subjects, poses, vertices, seed, remeshed=remeshed, progress=progress)
+    else:
+        from acnn.datasets.humans.kind_files import disturbed_names, write_disturbed
+
+        files = human_files(folder, disturbed_names(names, subjects, poses, seed, combine))
+        check_outputs(files, earlier=earlier, force=force)
+        for path in earlier:  # they would be read together with the new ones
+            path.unlink(missing_ok=True)
+        written = write_disturbed(
+            folder, names, subjects, poses, vertices, seed, combine=combine, workers=workers, progress=progress
+        )
+        disturbed = {"kinds": list(names), "combine": combine}
     return {
         "out": str(written),
         "shapes": subjects * poses,
@@ -101,7 +122,27 @@ def humans_into(
         "remeshed": remeshed,
         "seed": seed,
         "seconds": time.perf_counter() - began,
+        **disturbed,
     }
+
+
+def _checked_kinds(kinds: str | None, combine: float, workers: int, vertices: int, remeshed: bool) -> tuple[str, ...]:
+    """Names of the kinds of disturbed bodies; none where none are wanted."""
+    if workers < 1:
+        raise InputError(f"{workers} workers: at least 1 is needed.")
+    if kinds is None:
+        if combine or workers > 1:
+            raise InputError("--combine and --workers are for disturbed bodies: give --kinds as well.")
+        return ()
+    if remeshed:
+        raise InputError("--kinds with --remesh: disturbed bodies have different triangulations anyway.")
+    if not 0 <= combine <= 1:
+        raise InputError(f"--combine {combine}: give a fraction from 0 to 1.")
+    if vertices < 150:
+        raise InputError(f"{vertices} vertices: disturbed bodies need at least 150.")
+    from acnn.datasets.humans.kinds import kind_names
+
+    return kind_names(kinds)
 
 
 def family_into(
@@ -155,8 +196,7 @@ def family_into(
     known = next((name for name in FAMILIES if name == kind), None)
     if known is None:
         raise InputError(f"Unknown family '{kind}': use {', '.join(FAMILIES[:-1])} or {FAMILIES[-1]}.")
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; give a folder.")
+    _check_folder(folder)
     if count < 1:
         raise InputError(f"{count} shapes: give at least 1.")
     names, before = family_names(kind, count), written_family(folder, kind)
@@ -228,8 +268,7 @@ def make_parts(
     if kind not in KINDS:
         raise InputError(f"Unknown kind of partial shapes '{kind}': use 'cuts' or 'holes'.")
     chosen: Kind = "cuts" if kind == "cuts" else "holes"
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder}: is a file; give a folder.")
+    _check_folder(folder)
     full = source if isinstance(source, Dataset) else _open(source)
     dataset = parts_of(full, chosen, missing, count=count, seed=seed)
     cls = re.sub(r"[^A-Za-z0-9]+", "_", full.name).strip("_") or "shape"
@@ -280,6 +319,11 @@ def make_parts(
         "seconds": time.perf_counter() - began,
     }
     return facts, failures
+
+
+def _check_folder(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; give a folder.")
 
 
 def _open(source: str | os.PathLike[str]) -> Dataset:

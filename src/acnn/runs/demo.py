@@ -10,21 +10,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from acnn.correspondence.refine import RefineMethod
+from acnn.correspondence.texture import sampled
 from acnn.datasets.dataset import Dataset, Sample, spread_over
+from acnn.datasets.humans.attributes import with_texture
 from acnn.datasets.open import humans_dataset
 from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.errors import InputError
 from acnn.evaluation.curves import report_curves, write_curves
 from acnn.evaluation.results import Matched
-from acnn.files import check_outputs, write_atomic
+from acnn.files import check_outputs, make_folder, write_atomic
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage, named_stages
+from acnn.reports import Report
 from acnn.runs.evaluate import evaluate_run
-from acnn.runs.first_match import Show, first_match
+from acnn.runs.match import HUMANS
+from acnn.runs.match_files import match_files
 from acnn.runs.train import train_run
+from acnn.runs.transfer import transfer_files
+from acnn.shapes.load import load
+from acnn.shapes.mesh import Mesh
+from acnn.shapes.save import save
 from acnn.training.config import RunConfig, preset_config
-from acnn.viewer.figure_parts import draw_matches
+from acnn.viewer.figure_parts import draw_matches, refined_mesh
+from acnn.viewer.images import Image, grid, render, save_png
+from acnn.viewer.match_page import FileMatch, write_match_page
 from acnn.viewer.report import report_of, write_report
 
 COPIED = 6
@@ -36,7 +48,7 @@ MISSING: dict[Kind, tuple[float, float]] = {"cuts": (0.2, 0.6), "holes": (0.1, 0
 SHOWN = 4
 """Number of shapes in a report."""
 
-Draw = Callable[[Path, Run, dict[str, list[Matched]], dict[str, dict[str, Any]]], list[Path]]
+Draw = Callable[[Path, Run, dict[str, list[Matched]], dict[str, Report]], list[Path]]
 """Writes images and pages of matched shapes and their figures, both by kind, into a folder; returns the files."""
 
 
@@ -127,10 +139,10 @@ def run_demo(
         first_match(out / "first", show_first, progress=progress)
         first_seconds = time.perf_counter() - began
     with _torch_threads(threads):
-        facts, _ = train_run(dataset, out / "run", plan.config, workers=workers, progress=progress)
+        record, _ = train_run(dataset, out / "run", plan.config, workers=workers, progress=progress)
         run = open_run(out / "run")
         kept: dict[str, list[Matched]] = {kind: [] for kind in plan.tested}
-        reports = {}
+        reports: dict[str, Report] = {}
         for kind, samples in kept.items():
             reports[kind], _ = evaluate_run(
                 run,
@@ -141,7 +153,7 @@ def run_demo(
                 progress=named_stages(progress, f"{{}} unseen humans ({kind})"),
                 keep=samples.append,
             )
-            write_atomic(out / f"evaluation_{kind}.json", json.dumps(reports[kind], indent=1).encode())
+            write_atomic(out / f"evaluation_{kind}.json", json.dumps(reports[kind].as_dict(), indent=1).encode())
     _write_curves(out, reports)
     images = [out / "curves.png"]
     if draw:
@@ -150,11 +162,11 @@ def run_demo(
     first, second = reports
     figures = _figures(reports[first]) | {
         second: _figures(reports[second]),
-        "train_shapes": len(facts["train"]),
-        "steps": facts.get("step"),
+        "train_shapes": len(record.train),
+        "steps": record.step,
         "first_result_seconds": first_seconds,
-        "seconds_preparing": facts["seconds_preparing"],
-        "seconds_training": facts["seconds_training"],
+        "seconds_preparing": record.seconds_preparing,
+        "seconds_training": record.seconds_training,
         "seconds": time.perf_counter() - began,
         "normalisation": reports[first]["normalisation"],
         "files": [str(path) for path in images],
@@ -163,7 +175,7 @@ def run_demo(
     return figures
 
 
-def show_demo(out: Path, run: Run, matched: dict[str, list[Matched]], reports: dict[str, dict[str, Any]]) -> list[Path]:
+def show_demo(out: Path, run: Run, matched: dict[str, list[Matched]], reports: dict[str, Report]) -> list[Path]:
     """Write `matches_KIND.png` and `report_KIND.html` for each kind of shape.
 
     Parameters
@@ -174,7 +186,7 @@ def show_demo(out: Path, run: Run, matched: dict[str, list[Matched]], reports: d
         The trained network.
     matched : dict[str, list[Matched]]
         Matched shapes by kind.
-    reports : dict[str, dict[str, Any]]
+    reports : dict[str, Report]
         Reports of `evaluate_run` by kind.
 
     Returns
@@ -263,15 +275,90 @@ def _torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _figures(report: dict[str, Any]) -> dict[str, Any]:
+def _figures(report: Report) -> dict[str, Any]:
     names = ("exact", "mean_error_x100", "coverage")
     return {name: report[name] for name in names} | {"refined": {name: report["refined"][name] for name in names}}
 
 
-def _write_curves(out: Path, reports: dict[str, dict[str, Any]]) -> None:
+def _write_curves(out: Path, reports: dict[str, Report]) -> None:
     curves = {}
     for kind, report in reports.items():
         for name, curve in report_curves(report).items():
             if "symmetric" not in name:
                 curves[f"{name}, {kind}"] = curve
     write_curves(out / "curves", curves, next(iter(reports.values()))["normalisation"])
+
+
+A, B = "human_16_05_remeshed", "human_18_02"
+"""Humans of the test split in different poses; A is remeshed, so the triangulations differ."""
+
+Show = Callable[[FileMatch, Mesh, Path], Any]
+"""Writes pages and images of a match, and of A with the texture of B, into a folder."""
+
+
+def first_match(folder: Path, show: Show, *, progress: Progress | None = None) -> dict[str, Any]:
+    """Match two built-in humans with the pretrained model, transfer a texture from one to the other, and show both.
+
+    Parameters
+    ----------
+    folder : Path
+        Output folder: both shapes (B with a texture), the files of `match_files`, A with the texture
+        (`a_textured.glb`), and the files that `show` writes.
+    show : Show
+        Called with the match, A with the texture, and the folder.
+    progress : Progress or None
+        Called with (done, total); the stages are those of `match`.
+
+    Returns
+    -------
+    dict[str, Any]
+        The report of `match_files`, and `textured`, the file of A with the texture.
+    """
+    begin_stage(progress, "two humans")
+    humans = humans_dataset(remeshed=1)
+    a, b = folder / f"{A}.ply", folder / f"{B}.obj"
+    make_folder(a)
+    save(humans.named(A).read().shape, a)
+    save(with_texture(humans.named(B).read().shape), b)
+    matches: list[FileMatch] = []
+    report = match_files(a, b, HUMANS, folder, barycentric=True, progress=progress, keep=matches.append)
+    begin_stage(progress, "texture")
+    textured = folder / "a_textured.glb"
+    transfer_files(folder, b, a, textured, "texture")
+    painted = load(textured)
+    assert isinstance(painted, Mesh)
+    show(matches[0], painted, folder)
+    return report | {"textured": str(textured)}
+
+
+def show_first_match(match: FileMatch, textured: Mesh, folder: Path) -> Path:
+    """Write the page of a match (`match.html`) and an image of B's texture on both shapes (`texture.png`).
+
+    Parameters
+    ----------
+    match : FileMatch
+        Match of A to B, a mesh with a texture.
+    textured : Mesh
+        A with the texture of B.
+    folder : Path
+        Output folder.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    assert isinstance(match.target, Mesh)
+    labels = ["B with its texture", "A with the texture of B"]
+    save_png(grid([[render_textured(match.target), render_textured(textured)]], [labels]), folder / "texture.png")
+    return write_match_page(match, folder / "match.html")
+
+
+def render_textured(mesh: Mesh, **options: Any) -> Image:
+    """Render a mesh with its texture, sampled at the vertices of a subdivided mesh; options as of `render`."""
+    texture = mesh.texture
+    assert texture is not None
+    assert texture.image is not None
+    corners = Mesh(mesh.vertices[mesh.faces].reshape(-1, 3), np.arange(3 * len(mesh.faces)).reshape(-1, 3))
+    fine, uv = refined_mesh(corners, texture.uv[texture.uv_faces].reshape(-1, 2), 3)
+    return render(fine, colors=sampled(texture.image, uv)[:, :3] / 255.0, **options)

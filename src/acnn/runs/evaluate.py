@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.functional_map import basis_of
+from acnn.correspondence.lift import lift_soft_map
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine
-from acnn.datasets.dataset import Dataset, Example
-from acnn.datasets.open import open_dataset
+from acnn.datasets.dataset import Dataset, Example, spread_over
 from acnn.errors import InputError
 from acnn.evaluation.descriptors import DescriptorEvaluation, evaluate_descriptors, mean_evaluation
 from acnn.evaluation.distances import ReferenceDistances
-from acnn.evaluation.princeton import ShapeEvaluation, evaluate_map, evaluation_report, mirrored, smoothness
+from acnn.evaluation.princeton import (
+    EvaluationReport,
+    ShapeEvaluation,
+    evaluate_map,
+    evaluation_report,
+    mirrored,
+    smoothness,
+)
 from acnn.evaluation.results import Matched
+from acnn.evaluation.segmentation import SegmentationReport
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage
+from acnn.runs.match import working_size_of
 from acnn.runs.segment import evaluate_segmentation
-from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.runs.working_pair import lift_to_reference
+from acnn.shapes.mesh import BarycentricPoints, Mesh, content_hash
 from acnn.surface.surface import surface_of
+from acnn.surface.working_copy import WorkingCopy, working_copy
 from acnn.training.prepare import Failure, prepare
 from acnn.training.prepared import Prepared
 from acnn.types import FloatArray, IntArray
@@ -39,11 +49,12 @@ def evaluate_run(
     test_list: str | None = None,
     refinement: str = "auto",
     reestimate: bool = False,
+    working_size: int | None = None,
     workers: int = 1,
     progress: Progress | None = None,
     keep: Callable[[Matched], None] | None = None,
-) -> tuple[dict[str, Any], list[Failure]]:
-    """Match shapes whose truth is known, and compare.
+) -> tuple[EvaluationReport | SegmentationReport, list[Failure]]:
+    """Match shapes whose ground truth is known, and compare.
 
     Parameters
     ----------
@@ -57,26 +68,30 @@ def evaluate_run(
         `none`, `fm`, `zoomout`, `pfm` or `auto`.
     reestimate : bool
         Take the statistics of batch normalisation from each query instead of the training shapes.
+    working_size : int or None
+        As for `match_shape`: larger shapes are matched on working copies, and their maps are lifted. Segmentations are
+        of the shapes themselves.
     workers : int
         Processes that prepare.
     progress : Progress or None
-        Called with (done, in all); stages `preparing` and `matching`.
+        Called with (done, total); stages `preparing` and `matching`.
     keep : callable or None
-        Called with each matched shape, for pictures and the like.
+        Called with each matched shape, to render it, for example.
 
     Returns
     -------
-    tuple[dict[str, Any], list[Failure]]
+    tuple[EvaluationReport or SegmentationReport, list[Failure]]
         What `acnn evaluate --json` prints, and the shapes that could not be prepared or matched; of a segmentation
-        that of `evaluate_segmentation`, and of a learned descriptor its hit rates under `descriptor` as well. The truth
-        on the other side (`symmetric`) is told where it is known of all shapes. `seen_in_training` and
-        `seen_in_validation` name the test shapes that the network was trained on, or that chose the model, whatever
-        they were called then; they are `unknown` for runs that did not record it.
+        that of `evaluate_segmentation`, and of a learned descriptor its hit rates under `descriptor` as well. Figures
+        of the symmetric protocol are given where the mirrored ground truth of all shapes is known. `seen_in_training`
+        and `seen_in_validation` name the test shapes that the network was trained on, or that chose the model, whatever
+        they were called then; they are `unknown` for runs that did not record it. `working_copies` has their `size`,
+        the number of `shapes` that were copied, and the mean numbers of `vertices` and of `working` vertices of these.
     """
     opened = run if isinstance(run, Run) else open_run(run)
     if reestimate:
         opened = opened.reestimated()
-    dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else opened.facts["data"])
+    dataset = opened.open_dataset(data)
     if opened.class_names:
         names = _test_names(opened, dataset, test_list)
         return evaluate_segmentation(opened, dataset, names, workers=workers, progress=progress)
@@ -89,8 +104,9 @@ def evaluate_run(
     dataset = dataset if unit is None else replace(dataset, unit=unit)
     method = known_method(refinement)
     names = _test_names(opened, dataset, test_list)
+    size = working_size_of(working_size, opened)
     prepared, failures = prepare(
-        dataset,
+        replace(dataset, samples=tuple(replace(s, read=_CopyReader(s.read, size)) for s in dataset.samples)),
         opened.needs,
         samples=names,
         workers=workers,
@@ -102,19 +118,25 @@ def evaluate_run(
     found: dict[str, list[ShapeEvaluation | None]] = {kind: [] for kind in kinds}
     figures: list[dict[str, float]] = []
     described: list[dict[str, DescriptorEvaluation]] = []
+    content: dict[str, str] = {}
+    copied: list[tuple[int, int]] = []
     for done, shape in enumerate(prepared):
         if matching:
             matching(done, len(prepared))
         try:
             example = dataset.named(shape.name).read()
-            matched, measured = judge.match(example, shape)
-            described.append(judge.compare_descriptors(example, shape))
+            copy = working_copy(example.shape, size)
+            matched, measured = judge.match(example, copy, shape)
+            described.append(judge.compare_descriptors(_on_copy(example, copy), shape))
         except InputError as error:
             failures.append(Failure(shape.name, str(error)))
             continue
         for kind in kinds:
             found[kind].append(getattr(matched, kind))
         figures.append(measured)
+        content[shape.name] = content_hash(example.shape)
+        if copy.is_copy:
+            copied.append((len(example.shape.vertices), len(copy.shape.vertices)))
         if keep:
             keep(matched)
     if not figures:
@@ -129,17 +151,23 @@ def evaluate_run(
         refined_symmetric=everywhere["refined_symmetric"],
     )
     means = {name: float(np.mean([measured[name] for measured in figures])) for name in figures[0]}
-    report["smoothness"] = means["smoothness"]
-    if "refined" in report:
-        report["refined"]["smoothness"] = means["refined_smoothness"]
-    if described[0]:
-        kinds_of_descriptors = {kind: mean_evaluation([one[kind] for one in described]) for kind in described[0]}
-        report["descriptor"] = {kind: mean.as_dict() for kind, mean in kinds_of_descriptors.items()}
-    content = {shape.name: shape.content for shape in prepared}
-    evaluated = {entry["name"]: content[entry["name"]] for entry in report["shapes"]}
-    report |= {"seen_in_training": opened.seen(evaluated, "train")}
-    report |= {"seen_in_validation": opened.seen(evaluated, "validation")}
-    return report | {"refinement": method, "seconds_per_shape": means["seconds"]}, failures
+    kinds_of_descriptors = {kind: mean_evaluation([one[kind] for one in described]) for kind in described[0]}
+    refined = report.refined and replace(report.refined, smoothness=means["refined_smoothness"])
+    copies: dict[str, float] = {"size": size, "shapes": len(copied)}
+    if copied:
+        copies |= dict(zip(("vertices", "working"), np.mean(copied, axis=0).tolist(), strict=True))
+    report = replace(
+        report,
+        refined=refined,
+        smoothness=means["smoothness"],
+        descriptor={kind: mean.as_dict() for kind, mean in kinds_of_descriptors.items()} or None,
+        seen_in_training=opened.seen(content, "train"),
+        seen_in_validation=opened.seen(content, "validation"),
+        refinement=method,
+        seconds_per_shape=means["seconds"],
+        working_copies=copies,
+    )
+    return report, failures
 
 
 def ground_truth(
@@ -165,6 +193,43 @@ def ground_truth(
     return example.labels, other, None
 
 
+def unseen_shapes(dataset: Dataset, runs: Sequence[Run], count: int) -> list[str]:
+    """Choose shapes that were not trained on, evenly spread over the dataset; half of them remeshed copies.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        Its test split, or all shapes if it has none.
+    runs : sequence of Run
+        Whose training and validation shapes are excluded.
+    count : int
+        Largest number of shapes.
+
+    Returns
+    -------
+    list[str]
+        Their names.
+
+    Raises
+    ------
+    InputError
+        If `count` is below 1 or no shape is left.
+    """
+    if count < 1:
+        raise InputError(f"--shapes {count}: give at least 1.")
+    trained = {name for run in runs for name in (*run.record.train, *run.record.validation)}
+    marked = [s for s in dataset.samples if s.split == "test"]
+    unseen = [s for s in marked or dataset.samples if s.name not in trained]
+    if not unseen:
+        raise InputError("All shapes were used in training or validation: choose some with --test.")
+    copies = [s for s in unseen if "_remeshed" in s.name]
+    originals = [s for s in unseen if "_remeshed" not in s.name]
+    if not copies or not originals:
+        return [s.name for s in spread_over(unseen, count)]
+    first = spread_over(originals, -(-count // 2))
+    return [s.name for s in [*first, *spread_over(copies, count // 2)]]
+
+
 def _test_names(run: Run, dataset: Dataset, test_list: str | None) -> list[str]:
     """Names of the shapes to test on."""
     if test_list is not None:
@@ -172,7 +237,7 @@ def _test_names(run: Run, dataset: Dataset, test_list: str | None) -> list[str]:
     elif any(s.split == "test" for s in dataset.samples):
         names = [s.name for s in dataset.select("test").samples]
     else:
-        trained = {*run.facts["train"], *run.facts["validation"]}
+        trained = {*run.record.train, *run.record.validation}
         names = [s.name for s in dataset.samples if s.name not in trained]
     if not names:
         raise InputError("There is no shape to test on that was not trained on: name some with --test.")
@@ -180,7 +245,7 @@ def _test_names(run: Run, dataset: Dataset, test_list: str | None) -> list[str]:
 
 
 class _Judge:
-    """Matches shapes with a run and compares with their truth.
+    """Matches shapes with a run and compares with their ground truth.
 
     - distances: on the reference, by which errors are measured
     """
@@ -191,20 +256,26 @@ class _Judge:
         self.distances = ReferenceDistances(self.reference)
         self.basis = basis_of(self.reference, EIGENFUNCTIONS[method]) if method != "none" else None
 
-    def match(self, example: Example, shape: Prepared) -> tuple[Matched, dict[str, float]]:
+    def match(self, example: Example, copy: WorkingCopy, shape: Prepared) -> tuple[Matched, dict[str, float]]:
         """One shape, and `seconds`, `smoothness` and `refined_smoothness` of its matching.
+
+        The copy is the one that was prepared.
 
         Raises
         ------
         InputError
-            Where the network does not fit the shape, or nothing is known of its truth.
+            Where the network does not fit the shape, or nothing is known of its ground truth.
         """
         self.run.check_triangulation(example.shape)
-        query = surface_of(example.shape, shape.unit)
+        query = surface_of(copy.shape, shape.unit)
         began = time.perf_counter()
         soft = self.run.soft_map(shape)
         measured = {"seconds": time.perf_counter() - began}
         measured["smoothness"] = smoothness(soft.query_to_reference, query, self.reference)
+
+        def lifted(point_map: IntArray) -> IntArray:
+            return lift_to_reference(point_map, copy, (query, self.reference), self.run.reference)
+
         truth, other, rows = ground_truth(example, self.run.mirror)
 
         def compare(point_map: IntArray, mirrored_truth: IntArray | BarycentricPoints | None = None) -> ShapeEvaluation:
@@ -215,12 +286,14 @@ class _Judge:
         def symmetric(point_map: IntArray) -> ShapeEvaluation | None:
             return None if other is None else compare(point_map, other)
 
-        direct = soft.query_to_reference
-        matched = Matched(shape.name, example, soft, None, compare(direct), None, symmetric(direct))
+        direct = lifted(soft.query_to_reference)
+        shown = lift_soft_map(soft, copy)
+        matched = Matched(shape.name, example, shown, None, compare(direct), None, symmetric(direct))
         if self.method == "none":
             return matched, measured
         refined = refine(soft, query, self.reference, self.method, reference_basis=self.basis).query_to_reference
         measured["refined_smoothness"] = smoothness(refined, query, self.reference)
+        refined = lifted(refined)
         found = replace(
             matched, refined=refined, refined_evaluation=compare(refined), refined_symmetric=symmetric(refined)
         )
@@ -248,6 +321,26 @@ class _Judge:
         found = self.run.matcher.describe(self.run.reference_inputs)
         assert found is not None
         return found
+
+
+@dataclass(frozen=True, eq=False)
+class _CopyReader:
+    """Reads the working copy of a shape instead of the shape."""
+
+    read: Callable[[], Example]
+    size: int
+
+    def __call__(self) -> Example:
+        example = self.read()
+        return _on_copy(example, working_copy(example.shape, self.size))
+
+
+def _on_copy(example: Example, copy: WorkingCopy) -> Example:
+    """A copy with the labels of the nearest vertices; the example itself where it was not copied."""
+    if not copy.is_copy:
+        return example
+    mirrored = None if example.mirrored is None else example.mirrored[copy.vertices]
+    return Example(copy.shape, example.labels[copy.vertices], mirrored=mirrored)
 
 
 def _same_reference(a: Mesh, b: Mesh) -> bool:

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from acnn.arguments import check_arguments
-from acnn.datasets.pair_sets import PairSet, read_pair_list
-from acnn.datasets.pairs import open_pairs
+from acnn.datasets.pairs import PairSet, open_pairs, read_pair_list
 from acnn.errors import InputError
 from acnn.evaluation.pairs import PairEvaluation, PairEvaluator, PairsReport
 from acnn.files import check_outputs
@@ -22,7 +21,7 @@ from acnn.input_files import read_lines
 from acnn.methods.registry import AUTO, METHODS
 from acnn.methods.run import Run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
-from acnn.runs.match import HUMANS, match
+from acnn.runs.match import HUMANS, match, working_size_of
 from acnn.shapes.mesh import PointCloud, Shape, content_hash
 from acnn.surface.geodesics import Method
 from acnn.training.prepare import Failure
@@ -49,6 +48,8 @@ class PairSettings:
         Of the triangulations.
     geodesics : Method
         How errors are measured, `graph` or `exact`.
+    working_size : int or None
+        As for `match`.
     """
 
     method: str = AUTO
@@ -57,6 +58,7 @@ class PairSettings:
     remesh: bool = True
     remesh_seed: int = 0
     geodesics: Method = "graph"
+    working_size: int | None = None
 
     def __post_init__(self) -> None:
         if self.geodesics not in ("graph", "exact"):
@@ -115,10 +117,11 @@ def evaluate_pairs(
     model = _model(run, how.method)
     if data is None:
         assert model is not None
-        data = str(model.facts["data"])
+        data = model.record.data
     opened = data if isinstance(data, PairSet) else open_pairs(data, remesh=how.remesh, seed=how.remesh_seed)
     selected = _selected(opened if shapes is None else opened.among(shapes), pairs)
     named = {"data": opened.name, "model": None if model is None else model.name} | asdict(how)
+    named["working_size"] = working_size_of(how.working_size, model)
     results = _Results(out, named)
     evaluator, failures = PairEvaluator(how.geodesics), list[Failure]()
     content: dict[str, str] = {}
@@ -135,7 +138,15 @@ def evaluate_pairs(
                 continue
             a, b = (_rotated(shape, name, how.rotate) for name, shape in zip(names, (pair.a, pair.b), strict=True))
             began = time.process_time()
-            found = match(a, b, method=how.method, model=model, refinement=how.refinement, cache=cache)
+            found = match(
+                a,
+                b,
+                method=how.method,
+                model=model,
+                refinement=how.refinement,
+                working_size=how.working_size,
+                cache=cache,
+            )
             seconds = time.process_time() - began
             results.add(
                 evaluator(

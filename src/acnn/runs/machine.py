@@ -24,6 +24,7 @@ PAIRS = 200
 
 PACKAGES = ("numpy", "scipy", "torch", "numba", "trimesh", "matplotlib", "potpourri3d", "pygeodesic", "safetensors")
 EXTRAS = {
+    "app": "starlette",
     "view": "viser",
     "humans": "anny",
     "dask": "distributed",

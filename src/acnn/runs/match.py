@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,42 +13,64 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from threadpoolctl import threadpool_limits
 
 from acnn.arguments import check_arguments
+from acnn.correspondence.candidates import best_candidate, filtered
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
-from acnn.correspondence.landmarks import Landmarks, guide_by_landmarks, honour_landmarks, landmarks_of
+from acnn.correspondence.landmarks import Landmarks, landmarks_of
 from acnn.correspondence.lift import LiftedMap, lift_map, lift_soft_map
-from acnn.correspondence.matchable import check_matchable
+from acnn.correspondence.map_measures import MapMeasures, MapMeter
+from acnn.correspondence.match_checks import check_matchable
 from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
-from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, known_method, refine, suitable_method
-from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
+from acnn.correspondence.refine import (
+    EIGENFUNCTIONS,
+    RefinementReport,
+    RefineMethod,
+    known_method,
+    refine,
+    suitable_method,
+)
+from acnn.correspondence.soft_map import SoftMap
 from acnn.errors import InputError
-from acnn.methods.descriptors import DESCRIPTORS
+from acnn.methods.descriptors import DESCRIPTORS, UNJUDGED
 from acnn.methods.method import PairMethod
 from acnn.methods.registry import AUTO, METHODS, pair_method
 from acnn.methods.run import Run, open_run, shipped_models
 from acnn.progress import Progress, begin_stage, named_stages
+from acnn.runs.match_report import MatchReport, UnitReport
+from acnn.runs.working_pair import (
+    CopyMap,
+    WorkingPair,
+    guide_copy_map,
+    lift_to_reference,
+    make_copies,
+    pass_through_landmarks,
+)
 from acnn.shapes.mesh import BarycentricPoints, Shape
 from acnn.surface.surface import Surface, surface_of
-from acnn.surface.working_copy import WORKING_SIZE, WorkingCopy, working_copy
+from acnn.surface.working_copy import WORKING_SIZE, WorkingCopy
 from acnn.types import FloatArray, IntArray
 
 HUMANS = "humans"
-"""The network of the package that matches two shapes where no other is named."""
+"""The pretrained model that matches two shapes where no other is named."""
 
 NEAR = 10.0
-"""Run units (a twentieth of the diameter) around a match within which the network's probability speaks for it."""
+"""Radius in normalised units (a twentieth of the diameter) in which the network's probability supports a match."""
 
 FITS = 0.6
-"""Mean probability near the matches from which on the package's network is believed without asking descriptors."""
+"""Mean probability near the matches from which the pretrained model is trusted without trying descriptors."""
 
-TORN = 0.5
-"""Mean change of lengths above which a map tears: right ones give 0.1 to 0.35, one of a cat through people 0.9."""
+DISTORTED = 0.5
+"""Mean change of lengths above which a map is distorted: correct maps have 0.1 to 0.35, a cat through humans 0.9."""
 
 CLEARLY = 0.85
-"""Descriptors' map must change lengths this much less than that of a network which is unsure but tears nothing: a
+"""A map by descriptors must change lengths this much less than an unsure but undistorted one of a network: a
 mirrored map, which descriptors may give, changes them hardly more than the right one."""
+
+LIKELY = 0.75
+"""Fraction of A whose matches are likely to be right, below which descriptors are tried beside the pretrained model."""
 
 CANDIDATES = 32
 """Reference vertices that are kept of the network's distribution."""
@@ -61,15 +83,15 @@ class ShapeMatch:
     Attributes
     ----------
     shape, surface
-        As loaded, and in run units.
+        As loaded, and in normalised units.
     soft_map : SoftMap
-        What the network says.
+        Network output.
     query_to_reference : (n,) array
         The map, refined where asked for.
     confidence : (n,) array
         In 0..1, of that map (`map_confidence`).
-    facts : dict[str, Any]
-        About the refinement.
+    report : RefinementReport
+        Of the refinement.
     judgement : Judgement
         Of that map, of the working copy where there is one.
     working_copy : WorkingCopy
@@ -81,7 +103,7 @@ class ShapeMatch:
     soft_map: SoftMap
     query_to_reference: IntArray
     confidence: FloatArray
-    facts: dict[str, Any]
+    report: RefinementReport
     judgement: Judgement
     working_copy: WorkingCopy
 
@@ -89,6 +111,12 @@ class ShapeMatch:
     def verdict(self) -> Verdict:
         """`good`, `doubtful` or `failed`."""
         return self.judgement.verdict
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The older form of `report`."""
+        warnings.warn("match.facts is deprecated: use match.report.", DeprecationWarning, stacklevel=2)
+        return self.report.as_dict()
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,25 +126,27 @@ class PairMatch:
     Attributes
     ----------
     a, b : Surface
-        In run units.
+        In normalised units.
     a_to_b : (n,) array
         Vertices of B.
     confidence : (n,) array
         In 0..1, of the map as it is, whichever way it was found (`map_confidence`).
     through : tuple[array, array] or None
         (n,) and (m,) reference vertices of A's and B's vertices; None by descriptors.
-    facts : dict[str, Any]
-        `route` (`network` or `descriptors`), `why`, `model`, `verdict`, `mean_confidence`, `refinement`, `distortion`,
-        `judgement` as a dictionary, `working_copies` with the numbers of vertices of `a` and `b`; through a network
-        `network_confidence`, its mean probability for points within `NEAR` of the matches, of `a` and of `b`.
+    report : MatchReport
+        What `acnn match --json` prints of the map.
     judgement : Judgement
         Of the map, between working copies where there are some.
     soft_map : SoftMap or None
-        Of A to B, what the network says before refinement; None by descriptors.
+        Of A to B, network output before refinement; None by descriptors.
     lifted : BarycentricPoints or None
         Points of triangles of B, where the map was found on working copies and B is a mesh.
     copies : tuple[WorkingCopy, WorkingCopy] or None
         A and B with the copies that were matched.
+    mirrored : (n,) array or None
+        By descriptors, vertices of B in a second map, with left and right exchanged, where one was found.
+    measures : MapMeasures or None
+        What the confidence is computed from, of the map between working copies.
     """
 
     a: Surface
@@ -124,11 +154,13 @@ class PairMatch:
     a_to_b: IntArray
     confidence: FloatArray
     through: tuple[IntArray, IntArray] | None
-    facts: dict[str, Any]
+    report: MatchReport
     judgement: Judgement
     soft_map: SoftMap | None = None
     lifted: BarycentricPoints | None = None
     copies: tuple[WorkingCopy, WorkingCopy] | None = None
+    mirrored: IntArray | None = None
+    measures: MapMeasures | None = None
 
     @property
     def verdict(self) -> Verdict:
@@ -136,9 +168,10 @@ class PairMatch:
         return self.judgement.verdict
 
     @property
-    def report(self) -> dict[str, Any]:
-        """What `acnn match --json` prints of the map."""
-        return self.facts
+    def facts(self) -> dict[str, Any]:
+        """The older form of `report`."""
+        warnings.warn("match.facts is deprecated: use match.report.", DeprecationWarning, stacklevel=2)
+        return self.report.as_dict()
 
     @property
     def places(self) -> BarycentricPoints:
@@ -189,8 +222,8 @@ def match_shape(
     refinement : str
         `none`, `fm`, `zoomout`, `pfm` or `auto`.
     unit : float or None
-        Length of one run unit in the shape's coordinates; None is that of the run where it has one (it learned from
-        parts, which come in the units of their reference), else the shape's own geodesic diameter / 200.
+        Length of one normalised unit in the shape's coordinates; None is that of the run where it has one (it was
+        trained on partial shapes, which have the unit of their reference), else the shape's geodesic diameter / 200.
     working_size : int or None
         Largest number of vertices that is matched: a larger shape is replaced by a copy (`working_copy`). 0
         is none; None is that of the run.
@@ -203,32 +236,32 @@ def match_shape(
     Raises
     ------
     InputError
-        Where the shape cannot be matched (`check_matchable`), or where the network goes by a triangulation (descriptors
-        of kind `valences`) that it has not.
+        Where the shape cannot be matched (`check_matchable`), or where the network depends on a triangulation
+        (descriptors of kind `valences`) that it does not have.
     """
     method = known_method(refinement)
     run.check_matches()
     check_matchable(shape, "The shape", spectral=run.shipped, unit=unit)
     run.check_triangulation(shape)
-    copy = _copies([shape], working_size_of(working_size, run), progress)[0]
-    surface, soft = _network_output(copy, run, unit, cache, progress)
-    reference = run.reference_surface
-    with _bases_ahead(method, surface, reference):
+    copy = make_copies([shape], working_size_of(working_size, run), progress)[0]
+    surface, reference = surface_of(copy.shape, unit if unit is not None else run.unit), run.reference_surface
+    with _beside(method, [surface], run, cache):
+        soft = _network_output(copy, run, surface.unit, cache, progress)
         if method != "none":
             begin_stage(progress, "refinement")
         refined = refine(soft, surface, reference, method)
     matched = refined.query_to_reference
-    confidence = map_confidence(matched, surface, reference)
+    measures = MapMeter(surface, reference)(matched, soft.mass_near(matched, reference.vertices, NEAR).astype(float))
+    confidence = map_confidence(matched, surface, reference, measures)
     advice = ["Use a network that was trained on shapes like this one (acnn train)."]
-    judged = judge_map(matched, surface, reference, confidence, names=("A", "the reference"), untried=advice)
-    facts = refined.report.as_dict()
+    names = ("A", "the reference")
+    judged = judge_map(matched, surface, reference, confidence, measures=measures, names=names, untried=advice)
     if copy.is_copy:
-        target = WorkingCopy(run.reference, run.reference, "the reference", run.reference)
-        matched = lift_map(matched, copy, target, (surface, reference)).a_to_b
+        matched = lift_to_reference(matched, copy, (surface, reference), run.reference)
         confidence = copy.interpolate(confidence)
         surface = surface_of(shape, surface.unit)
         soft = lift_soft_map(soft, copy)
-    return ShapeMatch(shape, surface, soft, matched, confidence, facts, judged, copy)
+    return ShapeMatch(shape, surface, soft, matched, confidence, refined.report, judged, copy)
 
 
 @check_arguments
@@ -242,15 +275,17 @@ def match(
     unit: float | None = None,
     working_size: int | None = None,
     landmarks: ArrayLike | Landmarks | None = None,
+    candidates: bool = True,
     cache: bool = True,
     progress: Progress | None = None,
 ) -> PairMatch:
     """Match shape A to shape B: two meshes or clouds of any kind.
 
     Through a network, both are matched to its reference, and A then to B directly, starting from that. Without one,
-    descriptors are compared (`match_by_descriptors`). Where a network of the package is unsure of either shape, or
-    distorts them, descriptors are tried as well, and used if their distortion is clearly lower; with your own model
-    there is no fallback. `facts` report which. `judgement` says whether the map is to be trusted.
+    descriptors are compared (`match_by_descriptors`). Several maps are made from the same matches, and judged without
+    ground truth (`Candidate`). Where a pretrained model is unsure of either shape, or the best map is likely to
+    be wrong, descriptors are tried as well, and used if their map is clearly better; with your own model there is no
+    fallback. `report` states which. `judgement` states whether the map is to be trusted.
 
     Parameters
     ----------
@@ -265,19 +300,22 @@ def match(
     refinement : str
         `none`, `fm`, `zoomout`, `pfm` or `auto`.
     unit : float or None
-        Length of one run unit in A's coordinates; None is that of the run where it has one, else A's own geodesic
-        diameter / 200, or B's unit where A looks like a part of B in the same coordinates.
+        Length of one normalised unit in A's coordinates; None is that of the run where it has one, else A's
+        geodesic diameter / 200, or B's unit where A looks like a part of B in the same coordinates.
     working_size : int or None
         Largest number of vertices that is matched: larger shapes are replaced by copies (`working_copy`), and
         the map is lifted to their own vertices (`lift_map`). 0 is none; None is that of the run, or `WORKING_SIZE`.
     landmarks : (k, 2) int array or Landmarks or None
         Vertices of A and the vertices of B that they correspond to: they guide the map (`guide_by_landmarks`), which
-        passes through them (`honour_landmarks`); `facts` report those that contradict it.
+        passes through them (`honour_landmarks`); `report` lists those that contradict it.
+    candidates : bool
+        Whether several maps are compared; False takes the refined map of the network, or that of the descriptors whose
+        map distorts lengths least. Landmarks choose by themselves.
     cache : bool
         Whether operators are looked for and kept in the cache.
     progress : Progress or None
-        Called with (done, total); stages `working copies` where some are made, `operators of A` and `network output of
-        A`, the same of B, `refinement`, `descriptors` where they are tried, and `lifting`.
+        Called with (done, total); stages `working copies` where some are made, `operators of B` and `network output of
+        B`, the same of A, `refinement`, `descriptors` where they are tried, and `lifting`.
 
     Raises
     ------
@@ -296,8 +334,8 @@ def match(
         run.check_triangulation(a)
         run.check_triangulation(b)
     size = working_size_of(working_size, run)
-    copy_a, copy_b = _copies([a, b], size, progress)
-    pair = _Pair(copy_a, copy_b, known)
+    copy_a, copy_b = make_copies([a, b], size, progress)
+    pair = WorkingPair(copy_a, copy_b, known)
     learned = run.unit if run is not None else None
     there = surface_of(pair.b.shape, learned)
     if unit is not None:
@@ -307,29 +345,52 @@ def match(
     else:
         unit, why = _unit_of_part(pair.a.shape, there)
     here = surface_of(pair.a.shape, unit)
-    facts: dict[str, Any] = {"unit": {"length": here.unit, "why": why}, "remarks": remarks}
-    facts["working_copies"] = {"size": size, "a": pair.a.report, "b": pair.b.report}
+    known_before: dict[str, Any] = {
+        "remarks": remarks,
+        "working_copies": {"size": size, "a": pair.a.report, "b": pair.b.report},
+        "unit": UnitReport(here.unit, why),
+    }
+    compare = candidates and known is None and refining != "none"
+    meter = MapMeter(here, there)
     training = "Train a network on shapes like these (acnn train)."
-    with _bases_ahead(refining, here, there, *([] if run is None else [run.reference_surface])):
+    with _beside(refining, [there, here], run, cache) as beside:
         if isinstance(chosen, PairMethod):
             why = f"the method {chosen.name} was asked for"
-            alone = _guided(_by_pair_method(chosen, here, there, refining, why, facts, progress), pair, refining)
+            chosen = UNJUDGED if chosen is DESCRIPTORS and not compare else chosen
+            alone = _by_pair_method(chosen, here, there, refining, why, known_before, progress)
+            alone = guide_copy_map(alone, pair, refining)
             untried = ["Where both are human bodies, try the pretrained model (--model humans)."]
-            return _lifted(alone, pair, untried, progress)
-        found = _guided(_through(pair, chosen, refining, (here, there), cache, progress, facts), pair, refining)
-        sure, change = min(found.facts["network_confidence"].values()), found.facts["distortion"]
-        if (sure >= FITS and change <= TORN) or not chosen.shipped:
+            return _lifted(alone.measured(meter), pair, untried, progress)
+        found = _through(pair, chosen, refining, (here, there), cache, progress, known_before, beside)
+        found = guide_copy_map(found, pair, refining).measured(meter)
+        if compare:
+            found = _with_filtered(found, meter)
+        assert found.report.network_confidence is not None
+        assert found.report.distortion is not None
+        sure, change = min(found.report.network_confidence.values()), found.report.distortion
+        expected = found.expected
+        # Descriptors of partial shapes take long, and gave the better map of none of four generated pairs with holes.
+        likely = expected >= LIKELY or not compare or meter.partial
+        if (sure >= FITS and change <= DISTORTED and likely) or not chosen.shipped:
             untried = ["Try descriptors instead of the network (--method descriptors).", training]
             return _lifted(found, pair, untried, progress)
         doubt, factor = f"the network '{chosen.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
-        if change > TORN:
+        if change > DISTORTED:
             factor = 1.0
             doubt = f"the network '{chosen.name}' distorts these shapes (lengths change by {change:.0%})"
-        better = f"{doubt}, and descriptors keep lengths better"
-        other = _guided(_by_pair_method(DESCRIPTORS, here, there, refining, better, facts, progress), pair, refining)
-    if other.facts["distortion"] > factor * change:
-        found.facts["why"] = f"{doubt}, but descriptor matching has no lower distortion"
-        other = found
+        elif sure >= FITS:
+            doubt = f"the map of the network '{chosen.name}' is likely to be right in {expected:.0%} of A only"
+        better = f"{doubt}, and descriptors give a better map"
+        descriptors = DESCRIPTORS if compare else UNJUDGED
+        other = _by_pair_method(descriptors, here, there, refining, better, known_before, progress)
+        other = replace(guide_copy_map(other, pair, refining), evidence=found.evidence).measured(meter)
+    if compare:
+        worse = best_candidate([found.candidate, other.candidate]).name == found.report.route
+    else:
+        worse = other.report["distortion"] > factor * change
+    if worse:
+        why = f"{doubt}, but descriptor matching gives no better map"
+        other = replace(found, report=replace(found.report, why=why))
     return _lifted(other, pair, [training], progress)
 
 
@@ -338,170 +399,139 @@ def match_pair(a: Shape, b: Shape, model: Run | str | os.PathLike[str] | None = 
     return match(a, b, model="none" if model is None else model, **options)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pair:
-    """Both shapes with their working copies, and known pairs of their vertices."""
-
-    a: WorkingCopy
-    b: WorkingCopy
-    landmarks: Landmarks | None = None
-
-    @property
-    def landmarks_on_copies(self) -> Landmarks | None:
-        """The landmarks as vertices of the copies; one that falls on the same vertex of A's as another is left out."""
-        if self.landmarks is None:
-            return None
-        here, there = self.a.nearest[self.landmarks.a], self.b.nearest[self.landmarks.b]
-        _, first = np.unique(here, return_index=True)
-        return Landmarks(here[first], there[first], tuple(self.landmarks.names[i] for i in first))
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """A map between working copies before it is judged; fields as of `PairMatch`."""
-
-    a: Surface
-    b: Surface
-    a_to_b: IntArray
-    through: tuple[IntArray, IntArray] | None
-    facts: dict[str, Any]
-    soft_map: SoftMap | None = None
-
-
-def _guided(found: _Found, pair: _Pair, method: RefineMethod) -> _Found:
-    """A map found without landmarks, refined again from what agrees with them; the same where there are none."""
-    landmarks = pair.landmarks_on_copies
-    if landmarks is None:
-        return found
-    start = found.soft_map
-    if start is None:
-        trust = map_confidence(found.a_to_b, found.a, found.b)
-        start = soft_map_from_point_map(found.a_to_b, len(found.b.vertices), trust)
-    start = guide_by_landmarks(start, found.a, found.b, landmarks)
-    refined = refine(start, found.a, found.b, method)
-    matched = refined.query_to_reference
-    facts = found.facts | {
-        "distortion": float(vertex_distortions(matched, found.a, found.b).mean()),
-        "refinement": refined.report.as_dict(),
-    }
-    through = None if found.through is None else (found.through[1][matched], found.through[1])
-    return replace(found, a_to_b=matched, through=through, facts=facts, soft_map=found.soft_map and start)
-
-
-def _honoured(
-    lifted: LiftedMap, a: Surface, b: Surface, landmarks: Landmarks, facts: dict[str, Any]
-) -> tuple[LiftedMap, dict[str, Any]]:
-    """A map that passes through its landmarks, and the facts with what they say of it."""
-    matched, report = honour_landmarks(lifted.a_to_b, a, b, landmarks)
-    facts = facts | {"landmarks": report.as_dict(), "remarks": [*facts["remarks"], *report.contradictions]}
-    points = lifted.points
-    if points is not None:
-        moved = np.flatnonzero(matched != lifted.a_to_b)
-        at_vertices = BarycentricPoints.at_vertices(b.faces, matched[moved])
-        faces, weights = points.faces.copy(), points.weights.copy()
-        faces[moved], weights[moved] = at_vertices.faces, at_vertices.weights
-        points = BarycentricPoints(faces, weights)
-    return LiftedMap(matched, points), facts
-
-
-def _lifted(found: _Found, pair: _Pair, untried: list[str], progress: Progress | None) -> PairMatch:
+def _lifted(found: CopyMap, pair: WorkingPair, untried: list[str], progress: Progress | None) -> PairMatch:
     """Judge a map between working copies, and lift it to the original shapes."""
-    confidence = map_confidence(found.a_to_b, found.a, found.b)
-    judgement = judge_map(found.a_to_b, found.a, found.b, confidence, untried=untried)
-    facts = found.facts | {"verdict": judgement.verdict, "judgement": judgement.as_dict()}
+    confidence = map_confidence(found.a_to_b, found.a, found.b, found.measures)
+    judgement = judge_map(found.a_to_b, found.a, found.b, confidence, measures=found.measures, untried=untried)
     lifted, through, soft_map = LiftedMap(found.a_to_b, None), found.through, found.soft_map
+    mirrored = found.mirrored
     if pair.a.is_copy or pair.b.is_copy:
         begin_stage(progress, "lifting")
         lifted = lift_map(found.a_to_b, pair.a, pair.b, (found.a, found.b))
         confidence = pair.a.interpolate(confidence)
+        if mirrored is not None:
+            mirrored = lift_map(mirrored, pair.a, pair.b, (found.a, found.b)).a_to_b
         if through is not None:
             through = through[0][pair.a.nearest], through[1][pair.b.nearest]
         soft_map = None if soft_map is None else lift_soft_map(soft_map, pair.a, pair.b)
-    facts["mean_confidence"] = float(confidence.mean())
+    report = replace(
+        found.report,
+        verdict=judgement.verdict,
+        judgement=judgement.as_dict(),
+        mean_confidence=float(confidence.mean()),
+    )
     a = surface_of(pair.a.original, found.a.unit) if pair.a.is_copy else found.a
     b = surface_of(pair.b.original, found.b.unit) if pair.b.is_copy else found.b
     if pair.landmarks is not None:
-        lifted, facts = _honoured(lifted, a, b, pair.landmarks, facts)
+        lifted, report = pass_through_landmarks(lifted, a, b, pair.landmarks, report)
     return PairMatch(
         a,
         b,
         lifted.a_to_b,
         confidence,
         through,
-        facts,
+        report,
         judgement,
         soft_map=soft_map,
         lifted=lifted.points,
         copies=(pair.a, pair.b),
+        mirrored=mirrored,
+        measures=found.measures,
     )
 
 
-def _copies(shapes: list[Shape], size: int, progress: Progress | None) -> list[WorkingCopy]:
-    """Working copies of shapes, made side by side."""
-    if size and max(len(shape.vertices) for shape in shapes) > size:
-        begin_stage(progress, "working copies" if len(shapes) > 1 else "working copy")
-    with ThreadPoolExecutor(len(shapes)) as pool:
-        return list(pool.map(working_copy, shapes, [size] * len(shapes)))
-
-
 @contextmanager
-def _bases_ahead(method: RefineMethod, *surfaces: Surface) -> Iterator[None]:
-    """Compute the eigenfunctions that refinement will ask for beside the work within."""
-    if method == "none":
-        yield
-        return
-    with ThreadPoolExecutor(1) as pool:
-        jobs = [pool.submit(basis_of, surface, EIGENFUNCTIONS[method]) for surface in surfaces]
-        try:
-            yield
-        finally:
-            for job in jobs:
-                job.cancel()
+def _beside(
+    method: RefineMethod, surfaces: Sequence[Surface], run: Run | None, cache: bool
+) -> Iterator[ThreadPoolExecutor]:
+    """A thread for jobs beside the work within, which begins with the eigenfunctions that refinement will ask for.
+
+    Kernels use all cores meanwhile, so that linear algebra gets one thread: several would wait for each other.
+    """
+    pool, count = ThreadPoolExecutor(1), EIGENFUNCTIONS[method]
+    limited = threadpool_limits(1, user_api="blas")
+    try:
+        if method != "none":
+            if run is not None:
+                pool.submit(run.reference_basis, count, cache=cache)
+            for surface in surfaces:
+                pool.submit(basis_of, surface, count)
+        yield pool
+    finally:
+        pool.shutdown(cancel_futures=True)
+        limited.restore_original_limits()
 
 
-def _network_output(
-    copy: WorkingCopy, run: Run, unit: float | None, cache: bool, progress: Progress | None
-) -> tuple[Surface, SoftMap]:
-    """Surface of a working copy, and the soft map of it to the reference of a run."""
+def _network_output(copy: WorkingCopy, run: Run, unit: float, cache: bool, progress: Progress | None) -> SoftMap:
+    """The soft map of a working copy to the reference of a run."""
     inputs = run.prepare(copy.shape, unit=unit, cache=cache, progress=begin_stage(progress, "operators"))
     begin_stage(progress, "network output")
-    return surface_of(copy.shape, inputs.unit), run.soft_map(inputs, k=CANDIDATES)
+    return run.soft_map(inputs, k=CANDIDATES)
 
 
 def _through(
-    pair: _Pair,
+    pair: WorkingPair,
     run: Run,
     method: RefineMethod,
     surfaces: tuple[Surface, Surface],
     cache: bool,
     progress: Progress | None,
-    facts: dict[str, Any],
-) -> _Found:
-    """A to B through the reference of a network."""
+    known_before: dict[str, Any],
+    beside: ThreadPoolExecutor,
+) -> CopyMap:
+    """A to B through the reference of a network; B is refined beside the operators of A."""
     here, there = surfaces
-    first, second = (
-        _network_output(copy, run, surface.unit, cache, named_stages(progress, name))[1]
-        for copy, surface, name in ((pair.a, here, "{} of A"), (pair.b, there, "{} of B"))
-    )
+    reference = run.reference_surface
+    second = _network_output(pair.b, run, there.unit, cache, named_stages(progress, "{} of B"))
+    # B is the full shape even where A is a partial one.
+    job = beside.submit(refine, second, there, reference, "auto" if method == "pfm" else method)
+    first = _network_output(pair.a, run, here.unit, cache, named_stages(progress, "{} of A"))
     if method != "none":
         begin_stage(progress, "refinement")
-    reference = run.reference_surface
-    # B is the whole even where A is a part.
-    whole = refine(second, there, reference, "auto" if method == "pfm" else method).query_to_reference
+    whole = job.result().query_to_reference
     sure = second.mass_near(whole, reference.vertices, NEAR)
     start = first.compose(invert_through_reference(whole, reference, sure), len(whole))
     refined = refine(start, here, there, method)
     matched = refined.query_to_reference
-    certain = first.mass_near(whole[matched], reference.vertices, NEAR)
-    facts = facts | {
-        "route": "network",
-        "why": "",
-        "model": run.name,
-        "network_confidence": {"a": float(certain.mean()), "b": float(sure.mean())},
-        "distortion": float(vertex_distortions(matched, here, there).mean()),
-        "refinement": refined.report.as_dict(),
+
+    def evidence(a_to_b: IntArray) -> FloatArray:
+        return first.mass_near(whole[a_to_b], reference.vertices, NEAR).astype(float)
+
+    report = MatchReport(
+        route="network",
+        why="",
+        model=run.name,
+        network_confidence={"a": float(evidence(matched).mean()), "b": float(sure.mean())},
+        distortion=float(vertex_distortions(matched, here, there).mean()),
+        refinement=refined.report.as_dict(),
+        **known_before,
+    )
+    return CopyMap(here, there, matched, (whole[matched], whole), report, start, evidence)
+
+
+def _with_filtered(found: CopyMap, meter: MapMeter) -> CopyMap:
+    """The map of a network, or the one that `filtered` makes of the same matches where that is better."""
+    assert found.soft_map is not None
+    assert found.through is not None
+    assert found.evidence is not None
+    assert found.report.network_confidence is not None
+    matched = filtered(found.soft_map.query_to_reference, found.a, found.b)
+    other = replace(found, a_to_b=matched, through=(found.through[1][matched], found.through[1])).measured(meter)
+    costs = {"refined": found.candidate.cost, "filtered": other.candidate.cost}
+    if best_candidate([found.candidate, other.candidate]).query_to_reference is found.a_to_b:
+        return replace(found, report=replace(found.report, candidates=costs))
+    refinement = dict(found.report.refinement) | {
+        "used": "zoomout",
+        "why": "functional maps filtered by wavelets give a better map from the same matches",
     }
-    return _Found(here, there, matched, (whole[matched], whole), facts, start)
+    report = replace(
+        found.report,
+        candidates=costs,
+        refinement=refinement,
+        distortion=float(vertex_distortions(matched, found.a, found.b).mean()),
+        network_confidence=found.report.network_confidence | {"a": float(found.evidence(matched).mean())},
+    )
+    return replace(other, report=report)
 
 
 def _by_pair_method(
@@ -510,18 +540,20 @@ def _by_pair_method(
     b: Surface,
     refinement: RefineMethod,
     why: str,
-    facts: dict[str, Any],
+    known_before: dict[str, Any],
     progress: Progress | None,
-) -> _Found:
+) -> CopyMap:
     found = method.match(a, b, refinement, begin_stage(progress, method.name))
-    facts = facts | {
-        "route": method.name,
-        "why": why,
-        "model": None,
-        "distortion": found.distortion,
-        "refinement": found.report,
-    }
-    return _Found(a, b, found.a_to_b, None, facts)
+    report = MatchReport(
+        route=method.name,
+        why=why,
+        model=None,
+        distortion=found.distortion,
+        refinement=found.report,
+        **known_before,
+    )
+    costs = found.report.get("candidates") or None
+    return CopyMap(a, b, found.a_to_b, None, replace(report, candidates=costs), mirrored=found.mirrored)
 
 
 def resolve_method(model: Run | str | os.PathLike[str] | None, method: str) -> Run | PairMethod:
@@ -547,9 +579,11 @@ def resolve_method(model: Run | str | os.PathLike[str] | None, method: str) -> R
             raise InputError(f"The method '{pair.name}' takes no model: leave out --model.")
         return pair
     if model is None and method != AUTO:
+        pretrained = [name for name in shipped_models() if open_run(name).config.method == method]
+        or_named = f", or the name of a pretrained one ({', '.join(pretrained)})" if pretrained else ""
         raise InputError(
-            f"The method '{method}' needs a trained model: give the folder of a run with --model, or the name of a "
-            f"pretrained one ({', '.join(shipped_models())})."
+            f"The method '{method}' needs a trained model: give the folder of a run of 'acnn train --method {method}' "
+            f"with --model{or_named}."
         )
     run = model if isinstance(model, Run) else open_run(HUMANS if model is None else model)
     if method not in (AUTO, run.config.method):

@@ -15,19 +15,20 @@ from acnn.arguments import check_arguments
 from acnn.correspondence.judge import Judgement
 from acnn.correspondence.landmarks import read_landmarks
 from acnn.correspondence.map_files import files_of_match, fingerprint
-from acnn.correspondence.matchable import check_matchable
+from acnn.correspondence.match_checks import check_matchable
 from acnn.correspondence.point_maps import barycentric_map
 from acnn.errors import InputError
 from acnn.files import check_outputs, write_atomic
 from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage, expect_stages
-from acnn.runs.cost import machine_memory_mb, match_cost, match_stages, reading_cost
+from acnn.runs.cost import announce_reading, match_cost, match_stages
 from acnn.runs.match import match, match_shape, resolve_method, working_size_of
-from acnn.runs.result_files import colored_files, numbered_as_file, rows_of_file, save_colored, write_lines
+from acnn.runs.match_report import MatchReport, SegmentReport
 from acnn.runs.segment import segment_file
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
+from acnn.shapes.save import colored_files, numbered_as_file, rows_of_file, save_colored, write_lines
 from acnn.surface.surface import surface_of
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.colors import position_bytes
@@ -53,11 +54,12 @@ def match_files(
     progress: Progress | None = None,
     keep: Callable[[FileMatch], object] | None = None,
     announce: Callable[[str], object] | None = None,
-) -> dict[str, Any]:
+    read: Callable[[Path], Shape] = load,
+) -> MatchReport | SegmentReport:
     """Match shape A to shape B (`match`), or to the reference of a network (`match_shape`), and write the result.
 
     Files: `query_to_reference.txt`, or `a_to_b.txt`: on line i the vertex that matches vertex i of A's file, both
-    counted from 0 as they stand in the files, -1 where A's vertex was left out on loading; the same counted from 1 as
+    0-based in file order, -1 where A's vertex was left out on loading; the same counted from 1 as
     `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded, the `fingerprint` of
     both, and the names of the `files` that were written; and the shapes in corresponding colours, `a_colored` and
     `b_colored` or `reference_colored`, as `.ply` and, of meshes, `.glb`. With `barycentric`, points inside triangles as
@@ -86,12 +88,14 @@ def match_files(
         Take the statistics of batch normalisation from the shape instead of the training shapes.
     barycentric, force, keep, announce
         See above.
+    read : callable
+        Reads a shape file.
 
     Returns
     -------
-    dict[str, Any]
-        Facts about the match: `verdict` is `good`, `doubtful` or `failed`, and `notices` what a user should know before
-        trusting it.
+    MatchReport or SegmentReport
+        What `acnn match --json` prints: `verdict` is `good`, `doubtful` or `failed`, and `notices` are what a user
+        should know before trusting it.
 
     Raises
     ------
@@ -100,13 +104,10 @@ def match_files(
         `barycentric` is a cloud, or the files are too large for the memory.
     """
     a, b, out = Path(a), None if b is None else Path(b), Path(out)
-    memory = machine_memory_mb()["available"] / 1024
-    words = reading_cost([a] if b is None else [a, b]).text(memory)
-    if announce is not None and words:
-        announce(words)
+    memory = announce_reading([a] if b is None else [a, b], announce)
     begin_stage(progress, "reading")
-    shape = load(a)
-    target = load(b) if b is not None else None
+    shape = read(a)
+    target = read(b) if b is not None else None
     arguments: dict[str, Any] = {
         **{"refinement": refinement, "unit": unit, "working_size": working_size},
         **{"cache": cache, "progress": progress},
@@ -147,14 +148,22 @@ def match_files(
         here, there = alone.surface, run.reference_surface
         matched, confidence = alone.query_to_reference, alone.confidence
         arrays: dict[str, Any] = {name: matched, "confidence": confidence}
-        facts: dict[str, Any] = {"route": "network", "why": "", "model": run.name, "refinement": alone.facts}
-        facts |= {"verdict": alone.verdict, "mean_confidence": float(confidence.mean()), "remarks": remarks}
         judgement = alone.judgement
-        facts |= {"judgement": judgement.as_dict(), "working_copies": {"size": size, "a": alone.working_copy.report}}
+        report = MatchReport(
+            route="network",
+            why="",
+            model=run.name,
+            refinement=alone.report.as_dict(),
+            remarks=remarks,
+            working_copies={"size": size, "a": alone.working_copy.report},
+            verdict=alone.verdict,
+            judgement=judgement.as_dict(),
+            mean_confidence=float(confidence.mean()),
+        )
         shown: tuple[Shape, Shape] = alone.working_copy.preview, run.reference
     else:
         pair = match(shape, target, model=run, method=AUTO if run is not None else chosen.name, **arguments)
-        here, there, matched, confidence, facts = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.facts
+        here, there, matched, confidence, report = pair.a, pair.b, pair.a_to_b, pair.confidence, pair.report
         judgement = pair.judgement
         shown = (shape, target) if pair.copies is None else (pair.copies[0].preview, pair.copies[1].preview)
         arrays = {name: matched, "b_to_a": pair.b_to_a, "confidence": confidence}
@@ -174,13 +183,19 @@ def match_files(
     _write_map(out, name, matched if target is None else numbered_as_file(matched, target), confidence, shape, arrays)
     save_colored(goal, colors, out / f"{label}_colored")
     save_colored(shape, colors[matched], out / "a_colored")
-    facts["coverage"] = float(there.vertex_areas[np.unique(matched)].sum() / there.vertex_areas.sum())
-    sizes = {"vertices": len(shape.vertices), "target_vertices": len(goal.vertices)}
-    facts = sizes | facts | {"notices": _notices(facts, judgement), "map": str(out / f"{name}.txt"), "out": str(out)}
+    report = replace(
+        report,
+        vertices=len(shape.vertices),
+        target_vertices=len(goal.vertices),
+        coverage=float(there.vertex_areas[np.unique(matched)].sum() / there.vertex_areas.sum()),
+        notices=_notices(report, judgement),
+        map=str(out / f"{name}.txt"),
+        out=str(out),
+    )
     if keep is not None:
-        full = FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, facts)
+        full = FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, report)
         keep(_reduced_match(full, shown))
-    return facts
+    return report
 
 
 def free_result_folder(a: Path, b: Path | None) -> Path:
@@ -222,7 +237,7 @@ def _reduced_match(match: FileMatch, shown: tuple[Shape, Shape]) -> FileMatch:
         matched = cKDTree(target.vertices).query(match.target.vertices[matched])[1].astype(np.int32)
         colors, there = colors[target.source.to_file], surface_of(target, there.unit)
         target = _with_numbers_of(target, match.target)
-    return FileMatch(a, target, here, there, matched, confidence, colors, match.to_reference, match.facts)
+    return FileMatch(a, target, here, there, matched, confidence, colors, match.to_reference, match.report)
 
 
 def _with_numbers_of(part: Shape, shape: Shape) -> Shape:
@@ -236,12 +251,14 @@ def _with_numbers_of(part: Shape, shape: Shape) -> Shape:
     return replace(part, source=replace(shape.source, from_file=back, to_file=shape.source.to_file[rows]))
 
 
-def _notices(facts: dict[str, Any], judgement: Judgement) -> list[str]:
+def _notices(report: MatchReport, judgement: Judgement) -> list[str]:
     """What a user should know before trusting a match; empty where there is nothing."""
-    found = [*judgement.reasons, *judgement.advice, *facts["remarks"]]
-    if facts["route"] == "descriptors":
+    found = [*judgement.reasons, *judgement.advice, *report.remarks]
+    if report.route == "descriptors":
         swapped = "Left/right or limbs may be swapped; please inspect the result."
-        found.insert(0, f"Matched by descriptors: {facts['why']}. {swapped}")
+        found.insert(0, f"Matched by descriptors: {report.why}. {swapped}")
+    elif report.why:
+        found.insert(0, f"{report.why[0].upper()}{report.why[1:]}.")
     return found
 
 

@@ -9,19 +9,22 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from acnn.datasets.folder import shape_files
 from acnn.errors import InputError
 from acnn.files import check_outputs, make_folder, write_atomic
 from acnn.input_files import read_json, read_lines
 from acnn.progress import Progress
 from acnn.runs.match_files import match_files
-from acnn.shapes.load import format_by_name
+from acnn.shapes.load import load
+from acnn.shapes.mesh import Shape
 from acnn.training.parallel import run_in_processes, run_on_scheduler
 from acnn.training.prepare import Failure
 from acnn.viewer.match_page import FileMatch, write_match_page
-from acnn.viewer.table_page import TableRow, write_table_page
+from acnn.viewer.pages import TableRow, write_table_page
 
 RESULT = "result.json"
 """The file of a pair that is written last: its presence means that the pair is done."""
@@ -104,7 +107,7 @@ def read_pairs(path: Path, target: Path | None = None) -> list[tuple[Path, Path]
     if path.is_dir():
         if target is None:
             raise InputError(f"{path}: a folder is matched to one shape: give that as the second argument.")
-        files = sorted(file for file in path.iterdir() if format_by_name(file) and not _same(file, target))
+        files = [file for file in shape_files(path) if not _same(file, target)]
         if not files:
             raise InputError(f"{path}: there are no shape files in the folder.")
         return [(file, target) for file in files]
@@ -136,7 +139,8 @@ def match_many(
 ) -> ManyMatches:
     """Match pairs of files, each into a folder of its own, and write one table and one page.
 
-    Operators of a shape that occurs in several pairs are computed once and taken from the cache. A pair whose result is
+    Operators of a shape that occurs in several pairs are computed once and taken from the cache, and a process does not
+    read the shapes of its last pair again. A pair whose result is
     there from before, with the same files and options, is not matched again. One pair that fails does not stop the
     others.
 
@@ -208,8 +212,10 @@ def match_one(task: PairTask) -> dict[str, Any] | str:
     pages: list[FileMatch] = []
     options = dict(task.options)
     try:
-        facts = match_files(task.a, task.b, options.pop("model", None), task.out, keep=pages.append, **options)
-        facts["page"] = str(write_match_page(pages[0], task.out / "match.html"))
+        report = match_files(
+            task.a, task.b, options.pop("model", None), task.out, keep=pages.append, read=_read_once, **options
+        )
+        facts = report | {"page": str(write_match_page(pages[0], task.out / "match.html"))}
         record = {"key": _key(task), "facts": facts}
         write_atomic(task.out / RESULT, (json.dumps(record, indent=1) + "\n").encode())
     except (InputError, MemoryError) as error:
@@ -217,12 +223,26 @@ def match_one(task: PairTask) -> dict[str, Any] | str:
     return facts
 
 
+def _read_once(path: Path) -> Shape:
+    """A shape that this process may have read for another pair; read again where the file has changed."""
+    if not path.is_file():
+        return load(path)  # which says what is wrong
+    status = path.stat()
+    return _read(path, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=2)
+def _read(path: Path, changed: int, size: int) -> Shape:
+    return load(path)
+
+
 def _spread(
     function: Callable[[PairTask], dict[str, Any] | str], tasks: list[PairTask], workers: int, scheduler: str | None
 ) -> Any:
     """Number and result of every task, in the order in which they end."""
-    if scheduler is not None:
-        return run_on_scheduler(function, tasks, scheduler)
+    if scheduler is not None:  # its workers may have been started in other folders
+        absolute = [PairTask(t.a.absolute(), t.b.absolute(), t.out.absolute(), t.options) for t in tasks]
+        return run_on_scheduler(function, absolute, scheduler)
     if workers <= 1 or len(tasks) <= 1:
         return ((index, function(task)) for index, task in enumerate(tasks))
     return run_in_processes(function, tasks, min(workers, len(tasks)))

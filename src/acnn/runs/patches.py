@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from acnn.files import check_outputs, make_folder
 from acnn.patches.anisotropic import build_patches, check_kernels
 from acnn.patches.settings import PatchSettings, parse_scales
 from acnn.progress import Progress, begin_stage
-from acnn.runs.cost import peak_memory_mb
+from acnn.runs.cost import ANNOUNCED, AREA, announce_reading, patches_cost, peak_memory_mb, reading_cost
 from acnn.shapes.load import load
 from acnn.surface.surface import surface_of
 from acnn.training.prepared import (
@@ -38,6 +39,7 @@ def patches_of_file(
     force: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
+    announce: Callable[[str], object] | None = None,
 ) -> dict[str, Any]:
     """Compute the patch operator of a shape file, optionally check and write it.
 
@@ -59,6 +61,8 @@ def patches_of_file(
         Whether to read the operator from the cache and write it there.
     progress : Progress or None
         Called with (done, total).
+    announce : callable or None
+        Called before the work with a sentence on what it takes, where that is much.
 
     Returns
     -------
@@ -68,15 +72,25 @@ def patches_of_file(
     Raises
     ------
     InputError
-        For invalid settings, or a file that cannot be read or must not be overwritten.
+        For invalid settings, a file that cannot be read or must not be overwritten, or one whose operator would not
+        fit into memory: before it is read where its size shows that.
     """
     if check < 0:
         raise InputError(f"--check {check}: give a number of rows of 0 or more.")
     chosen = PatchSettings(**{**settings, "scales": parse_scales(settings["scales"])})
+    memory = announce_reading([path], announce, "made into patches")
+    [expected] = reading_cost([path]).vertices
+    if expected > ANNOUNCED:  # a sphere has four times the area of a human
+        patches_cost(expected, chosen, area=4 * AREA, by_angle=out is not None).text(memory, path.name)
     begin_stage(progress, "reading")
     shape = load(path)
     if out is not None:
         check_outputs([out], inputs=[path], force=force)
+    if len(shape.vertices) > LARGE:
+        area = float(surface_of(shape, unit).vertex_areas.sum())
+        words = patches_cost(len(shape.vertices), chosen, area=area, by_angle=out is not None).text(memory, path.name)
+        if words and announce is not None:
+            announce(words)
     known = False
     if cache:
         with usable_cache():
@@ -94,7 +108,7 @@ def patches_of_file(
             operator = build_patches(shape, chosen, unit=unit, progress=building, folder=Path(folder))
         facts: dict[str, Any] = {
             "shape": str(path),
-            **operator.facts,
+            **operator.report,
             "unit": operator.unit,
             "from_cache": known,
             "peak_memory_mb": peak_memory_mb(),

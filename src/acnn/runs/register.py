@@ -16,6 +16,7 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.transfer import push_forward
+from acnn.datasets.folder import shape_files
 from acnn.errors import InputError
 from acnn.files import check_outputs, full_disk, make_folder, write_atomic
 from acnn.methods.registry import AUTO
@@ -24,7 +25,7 @@ from acnn.progress import Progress, begin_stage
 from acnn.registration.fit import Fit, fit
 from acnn.runs.match import PairMatch, match
 from acnn.runs.transfer import read_landmarks
-from acnn.shapes.load import SUFFIXES, load
+from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
 from acnn.shapes.save import save
 from acnn.training.parallel import run_in_processes, run_on_scheduler
@@ -161,7 +162,7 @@ def register_files(
     template : path
         A mesh.
     shapes : sequence of paths
-        Files, and folders of which all shapes are taken.
+        Files, and folders of which all shapes are taken (text and NPY files only where there is nothing else).
     out : path
         Output folder.
     landmarks : path or None
@@ -273,7 +274,7 @@ def _register_task(task: Task) -> dict[str, Any]:
     save_png(image, folder / f"{task.name}_residual.png")
     positions = {name: done.mesh.vertices[vertex].tolist() for name, vertex in task.landmarks}
     facts = {"name": task.name, "shape": task.shape, "key": task.key, **done.as_dict()}
-    facts |= {"out": str(folder / f"{task.name}.ply"), "landmarks": positions}
+    facts |= {"out": str(folder / f"{task.name}.ply"), "landmarks": positions, "largest_shown": largest}
     _write_json(folder / f"{task.name}.json", facts)  # last: it marks the result as complete
     return facts
 
@@ -295,8 +296,7 @@ def _shape_files(shapes: Iterable[str | os.PathLike[str]], template: Path) -> li
     files: list[Path] = []
     for path in map(Path, shapes):
         if path.is_dir():
-            inside = sorted(p for p in path.iterdir() if p.suffix.lower() in SUFFIXES and not p.name.startswith("."))
-            files += [file for file in inside if file.is_file() and not _same_file(file, template)]
+            files += [file for file in shape_files(path) if not _same_file(file, template)]
         else:
             files.append(path)
     if not files:

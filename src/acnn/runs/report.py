@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from acnn.datasets.dataset import Dataset, spread_over
-from acnn.datasets.open import open_dataset
+from acnn.datasets.dataset import Dataset
 from acnn.errors import InputError
 from acnn.evaluation.results import Matched
 from acnn.files import check_outputs
-from acnn.methods.run import Run, inputs_of_run, open_run, run_folder
+from acnn.methods.run import inputs_of_run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
 from acnn.runs.compare import compare_methods, comparison_data
-from acnn.runs.evaluate import evaluate_run
+from acnn.runs.evaluate import evaluate_run, unseen_shapes
 from acnn.training.prepare import Failure
 from acnn.viewer.comparison_figures import draw_comparison, draw_partial
 from acnn.viewer.figures import COMPARISONS, draw_errors, draw_filters, draw_transfer, known_kind
@@ -69,8 +68,8 @@ def collect_report(
         title = f"{folder.resolve().parent.name}/{title}" if title == "run" else title
     run = open_run(folder)
     run.check_matches()
-    dataset = data if isinstance(data, Dataset) else open_dataset(data if data is not None else run.facts["data"])
-    names = test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes))
+    dataset = run.open_dataset(data)
+    names = test_list if test_list is not None else ",".join(unseen_shapes(dataset, [run], shapes))
     kept: list[Matched] = []
     figures, failures = evaluate_run(
         run,
@@ -82,43 +81,6 @@ def collect_report(
         keep=kept.append,
     )
     return report_of(title, dataset.name, run, kept, figures), failures
-
-
-def unseen_shapes(dataset: Dataset, run: Run, count: int) -> list[str]:
-    """Choose shapes that were not trained on, evenly spread over the dataset; half of them remeshed copies.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        Its test split, or all shapes if it has none.
-    run : Run
-        Whose training and validation shapes are excluded.
-    count : int
-        Largest number of shapes.
-
-    Returns
-    -------
-    list[str]
-        Their names.
-
-    Raises
-    ------
-    InputError
-        If `count` is below 1 or no shape is left.
-    """
-    if count < 1:
-        raise InputError(f"--shapes {count}: give at least 1.")
-    trained = {*run.facts["train"], *run.facts["validation"]}
-    marked = [s for s in dataset.samples if s.split == "test"]
-    unseen = [s for s in marked or dataset.samples if s.name not in trained]
-    if not unseen:
-        raise InputError("All shapes were used in training or validation: choose some with --test.")
-    copies = [s for s in unseen if "_remeshed" in s.name]
-    originals = [s for s in unseen if "_remeshed" not in s.name]
-    if not copies or not originals:
-        return [s.name for s in spread_over(unseen, count)]
-    first = spread_over(originals, -(-count // 2))
-    return [s.name for s in [*first, *spread_over(copies, count // 2)]]
 
 
 def write_figure(

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from acnn.datasets.body_parts import BODY_PARTS, body_parts
-from acnn.datasets.builtin import builtin_human
+from acnn.datasets.builtin import BODY_PARTS, body_parts, builtin_human
 from acnn.datasets.humans.attributes import body_landmarks, with_texture
 from acnn.datasets.humans.sample_shapes import COARSE, POINTS, VERTICES, A, B, SampleShapes, sample_shapes
 from acnn.datasets.parts import cut_part

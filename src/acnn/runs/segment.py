@@ -13,16 +13,22 @@ import numpy as np
 
 from acnn.arguments import check_arguments
 from acnn.correspondence.map_files import files_of_match, fingerprint
-from acnn.correspondence.matchable import check_matchable
-from acnn.datasets.classes import segmented
+from acnn.correspondence.match_checks import check_matchable
 from acnn.datasets.dataset import Classes, Dataset
+from acnn.datasets.labels import segmented
 from acnn.errors import InputError
-from acnn.evaluation.segmentation import SegmentationEvaluation, evaluate_classes, segmentation_report
+from acnn.evaluation.segmentation import (
+    SegmentationEvaluation,
+    SegmentationReport,
+    evaluate_classes,
+    segmentation_report,
+)
 from acnn.files import check_outputs, write_atomic
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
-from acnn.runs.result_files import colored_files, rows_of_file, save_colored, write_lines
+from acnn.runs.match_report import SegmentReport
 from acnn.shapes.mesh import Shape
+from acnn.shapes.save import colored_files, rows_of_file, save_colored, write_lines
 from acnn.surface.surface import Surface, surface_of
 from acnn.training.prepare import Failure, prepare
 from acnn.types import FloatArray, IntArray
@@ -104,7 +110,7 @@ def segment_file(
     force: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> SegmentReport:
     """Label the vertices of a file with the classes of a run, and write the result.
 
     Files: `labels.txt`, on line i the class of vertex i of the file, -1 where it was left out on loading;
@@ -127,8 +133,8 @@ def segment_file(
 
     Returns
     -------
-    dict[str, Any]
-        The facts that `acnn match --json` prints.
+    SegmentReport
+        What `acnn match --json` prints.
     """
     names = ("labels.txt", "labels.names.txt", "confidence.txt", "map.npz", "segmentation.png")
     files = [*(out / name for name in names), *colored_files(shape, out / "a_colored")]
@@ -155,25 +161,25 @@ def segment_file(
     save_colored(shape, shown, out / "a_colored")
     views = [render(shape, colors=shown, view=view, size=(450, 600)) for view in ("front", "back")]
     save_png(grid([views], [["front", "back"]]), out / "segmentation.png")
-    return {
-        "route": "segmentation",
-        "model": run.name,
-        "vertices": len(shape.vertices),
-        "mean_confidence": float(np.average(found.confidence, weights=found.surface.vertex_areas)),
-        "classes": [
+    return SegmentReport(
+        route="segmentation",
+        model=run.name,
+        vertices=len(shape.vertices),
+        mean_confidence=float(np.average(found.confidence, weights=found.surface.vertex_areas)),
+        classes=[
             {"name": name, "area": area, "color": "#{:02x}{:02x}{:02x}".format(*colors[k])}
             for k, (name, area) in enumerate(found.fractions.items())
         ],
-        "notices": [],
-        "labels": str(out / "labels.txt"),
-        "image": str(out / "segmentation.png"),
-        "out": str(out),
-    }
+        notices=[],
+        labels=str(out / "labels.txt"),
+        image=str(out / "segmentation.png"),
+        out=str(out),
+    )
 
 
 def evaluate_segmentation(
     run: Run, dataset: Dataset, names: Sequence[str], *, workers: int = 1, progress: Progress | None = None
-) -> tuple[dict[str, Any], list[Failure]]:
+) -> tuple[SegmentationReport, list[Failure]]:
     """Label shapes whose classes are known, and compare.
 
     Parameters
@@ -191,8 +197,8 @@ def evaluate_segmentation(
 
     Returns
     -------
-    tuple[dict[str, Any], list[Failure]]
-        What `acnn evaluate --json` prints (see `segmentation_report`), and the shapes that could not be labelled.
+    tuple[SegmentationReport, list[Failure]]
+        What `acnn evaluate --json` prints, and the shapes that could not be labelled.
 
     Raises
     ------
@@ -225,8 +231,13 @@ def evaluate_segmentation(
     if not evaluations:
         raise InputError(f"No test shape could be labelled: {failures[0].item}: {failures[0].why}")
     report = segmentation_report(evaluations, run.class_names)
-    report |= {"seen_in_training": run.seen(content, "train"), "seen_in_validation": run.seen(content, "validation")}
-    return report | {"seconds_per_shape": float(np.mean(seconds))}, failures
+    report = replace(
+        report,
+        seen_in_training=run.seen(content, "train"),
+        seen_in_validation=run.seen(content, "validation"),
+        seconds_per_shape=float(np.mean(seconds)),
+    )
+    return report, failures
 
 
 def _labelled(run: Run, inputs: Any) -> tuple[IntArray, FloatArray]:

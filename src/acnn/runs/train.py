@@ -1,26 +1,28 @@
-"""From a dataset to a run: prepare, then train."""
+"""From a dataset to a run: select the shapes to train on, prepare them, then train."""
 
 from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from acnn.arguments import check_arguments
+from acnn.correspondence.match_checks import check_matchable
 from acnn.datasets.augment import augmented
-from acnn.datasets.dataset import Dataset
+from acnn.datasets.dataset import Dataset, Sample
+from acnn.datasets.labels import classes_from_file, segmented
+from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.files import check_outputs
 from acnn.methods.method import Method, TrainingData
 from acnn.methods.registry import METHODS, trained_method
-from acnn.methods.run import FILES, write_run
+from acnn.methods.run import FILES, RunRecord, write_run
 from acnn.network.architecture import with_head
 from acnn.progress import Progress, begin_stage
-from acnn.runs.training_plan import select_shapes, training_dataset
 from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import TASKS, RunConfig, preset_config
 from acnn.training.log import read_log
@@ -42,7 +44,7 @@ def train_run(
     workers: int = 1,
     progress: Progress | None = None,
     report: Report | None = None,
-) -> tuple[dict[str, Any], list[Failure]]:
+) -> tuple[RunRecord, list[Failure]]:
     """Prepare a dataset and train a method on it.
 
     Parameters
@@ -56,23 +58,23 @@ def train_run(
     train_list, val_list : str or None
         Shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none.
     resume : bool
-        Go on where the folder's last checkpoint is, for as long as `config` says by now.
+        Continue from the folder's last checkpoint, up to the budget that `config` has now.
     classes : path or None
         For the task `segmentation`: a file with the class of every vertex of the reference; None takes the classes of
-        the dataset, see `acnn.datasets.classes`.
+        the dataset, see `acnn.datasets.labels`.
     force : bool
         Overwrite files of other origin that have the names of a run's.
     workers : int
         Processes that prepare.
     progress : Progress or None
-        Called with (done, in all), in steps or in seconds where time is the budget; stages `preparing` and `training`.
+        Called with (done, total), in steps or in seconds where time is the budget; stages `preparing` and `training`.
     report : Report or None
         Called after each step.
 
     Returns
     -------
-    tuple[dict[str, Any], list[Failure]]
-        The facts of the run, and the shapes that failed to be prepared.
+    tuple[RunRecord, list[Failure]]
+        The record of the run, and the shapes that failed to be prepared.
     """
     out = Path(out)
     if (out / "run.json").exists() and not resume:
@@ -117,19 +119,18 @@ def train_run(
     if resume and checkpoint.exists():  # before anything is written
         check_settings(checkpoint, run_identity(config, [shape.name for shape in learning], dataset.reference))
     validating = [shape for shape in prepared if shape.name not in names]
-    facts: dict[str, Any] = {
-        "data": str(data) if not isinstance(data, Dataset) else dataset.name,
-        "method": method.name,
-        "task": config.train.task,
-        "train": [shape.name for shape in learning],
-        "validation": [shape.name for shape in validating],
-        "unit": dataset.unit,
-        "seconds_preparing": time.perf_counter() - began,
-    }
-    if names_of_classes:
-        facts["classes"] = list(names_of_classes)
+    record = RunRecord(
+        data=str(data) if not isinstance(data, Dataset) else dataset.name,
+        train=[shape.name for shape in learning],
+        validation=[shape.name for shape in validating],
+        unit=dataset.unit,
+        method=method.name,
+        task=config.train.task,
+        classes=list(names_of_classes) or None,
+        seconds_preparing=time.perf_counter() - began,
+    )
     content = {use: [s.content for s in shapes] for use, shapes in (("train", learning), ("validation", validating))}
-    write_run(out, dataset, config, facts | {"content": content})
+    write_run(out, dataset, config, replace(record, content=content))
     last: dict[str, Any] = {}
     steps = begin_stage(progress, "training")
 
@@ -142,19 +143,19 @@ def train_run(
             report(step)
 
     data_of_method = TrainingData(learning, validating, dataset.reference, len(names_of_classes))
-    method.train(data_of_method, config, out, resume, remember, {"data": facts["data"]})
+    method.train(data_of_method, config, out, resume, remember, {"data": record.data})
     if not last:  # all steps were taken before
         last = (read_log(out / "log.jsonl", "step") or [{}])[-1]
-    facts |= {
-        key: last[key]
-        for key in ("step", "epoch", "loss", "accuracy", "core_seconds", "best_step", "notice")
-        if key in last
-    }
-    if "best_exact" in last:
-        facts["validation_exact"] = last["best_exact"]
-    facts["seconds_training"] = last.get("seconds", 0.0)
-    write_run(out, dataset, config, facts | {"content": content})
-    return facts, failures
+    names_of_step = ("step", "epoch", "loss", "accuracy", "core_seconds", "best_step", "notice")
+    of_step: dict[str, Any] = {name: last.get(name) for name in names_of_step}
+    record = replace(
+        record,
+        **of_step,
+        validation_exact=last.get("best_exact"),
+        seconds_training=last.get("seconds", 0.0),
+    )
+    write_run(out, dataset, config, replace(record, content=content))
+    return record, failures
 
 
 def config_of_method(method: str | None, preset: str | None, task: str | None = None) -> RunConfig:
@@ -167,8 +168,8 @@ def config_of_method(method: str | None, preset: str | None, task: str | None = 
     preset : str or None
         Name of a preset or of a file; None is that of the method and the task.
     task : str or None
-        What it is trained for; None is what the preset says. The architecture of a preset for another task is given the
-        output that this one needs.
+        What it is trained for; None is the task of the preset. The architecture of a preset for another task is
+        given the output that this one needs.
 
     Raises
     ------
@@ -201,3 +202,140 @@ def check_task(method: Method, task: str) -> None:
         raise InputError(
             f"The method '{method.name}' is trained for {' or '.join(method.presets)}, not for {task}: use {others}."
         )
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """Shapes of a dataset by their use.
+
+    Attributes
+    ----------
+    training, validation : Dataset
+        Shapes for training, and for the choice of the model.
+    unused : dict[str, str]
+        Why the other shapes are not used, by name.
+    """
+
+    training: Dataset
+    validation: Dataset
+    unused: dict[str, str]
+
+
+def training_dataset(
+    data: str | os.PathLike[str] | Dataset, task: str, classes: str | os.PathLike[str] | None = None
+) -> Dataset:
+    """Open a dataset as a task needs it: for `segmentation`, labelled with classes.
+
+    Parameters
+    ----------
+    data : path or Dataset
+        As for `open_dataset`, or a dataset.
+    task : str
+        What the network is trained for.
+    classes : path or None
+        For the task `segmentation`: a file with the class of every vertex of the reference; None takes the classes of
+        the dataset, see `acnn.datasets.labels`.
+
+    Raises
+    ------
+    InputError
+        Where classes are given for another task.
+    """
+    dataset = data if isinstance(data, Dataset) else open_dataset(data)
+    if task == "segmentation":
+        return segmented(dataset, None if classes is None else classes_from_file(Path(classes), dataset.reference))
+    if classes is not None:
+        raise InputError(f"Classes are for --task segmentation; the task is '{task}'.")
+    return dataset
+
+
+def select_shapes(dataset: Dataset, train_list: str | None = None, val_list: str | None = None) -> Selection:
+    """Divide a dataset into training, validation and unused shapes.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        All shapes.
+    train_list, val_list : str or None
+        As for `Dataset.select`; by default all shapes marked `train`, or all where none is, and none.
+
+    Returns
+    -------
+    Selection
+        Validation shapes are not trained on.
+    """
+    given = train_list is not None
+    if train_list is None:
+        train_list = "train" if any(sample.split == "train" for sample in dataset.samples) else "all"
+    chosen = dataset.select(train_list).samples
+    validation = dataset.select(val_list).samples if val_list else ()
+    validating = {sample.name for sample in validation}
+    training = tuple(sample for sample in chosen if sample.name not in validating)
+    used = validating | {sample.name for sample in training}
+    unused = {
+        sample.name: f"not in --train {train_list}" if given else f"marked '{sample.split or 'none'}', not 'train'"
+        for sample in dataset.samples
+        if sample.name not in used
+    }
+    return Selection(replace(dataset, samples=training), replace(dataset, samples=validation), unused)
+
+
+def plan_training(
+    data: str | os.PathLike[str],
+    config: RunConfig,
+    *,
+    train_list: str | None = None,
+    val_list: str | None = None,
+    classes: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Read the shapes that a training would use, without computing or writing anything.
+
+    Parameters
+    ----------
+    data : path
+        As for `open_dataset`.
+    config : RunConfig
+        All settings.
+    train_list, val_list, classes
+        As for `train_run`.
+    progress : Progress or None
+        Called with (done, total); stage `reading`.
+
+    Returns
+    -------
+    dict[str, Any]
+        `train` and `validation`: names; `unused`: `{"name", "why"}` of the others; `augmented`: how many further shapes
+        are made of the training shapes; `vertices` of the shapes by name, `reference_vertices`.
+    """
+    dataset = training_dataset(data, config.train.task, classes)
+    selection = select_shapes(dataset, train_list, val_list)
+    spectral = trained_method(config.method).needs(config).spectral
+    facts: dict[str, Any] = {"data": str(data), "method": config.method, "preset": config.preset}
+    facts |= {"reference_vertices": len(dataset.reference.vertices), "vertices": {}}
+    reading = begin_stage(progress, "reading")
+    unused = [{"name": name, "why": why} for name, why in selection.unused.items()]
+    total, done = len(selection.training) + len(selection.validation), 0
+    for use, part in (("train", selection.training), ("validation", selection.validation)):
+        facts[use] = []
+        for sample in part.samples:
+            if reading:
+                reading(done, total)
+            done += 1
+            try:
+                facts["vertices"][sample.name] = _check(sample, spectral)
+                facts[use].append(sample.name)
+            except InputError as error:
+                unused.append({"name": sample.name, "why": str(error)})
+    usable = tuple(sample for sample in selection.training.samples if sample.name in facts["vertices"])
+    made = augmented(replace(dataset, samples=usable), config.augment).samples if usable else ()
+    return facts | {"unused": unused, "augmented": len(made) - len(usable)}
+
+
+def _check(sample: Sample, spectral: bool) -> int:
+    """Read a shape and return its number of vertices; raises InputError where it cannot be used."""
+    example = sample.read()
+    check_matchable(example.shape, sample.name, spectral=spectral)
+    if not np.any(example.labels >= 0):
+        raise InputError("no vertex has a known label")
+    return len(example.shape.vertices)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from acnn.correspondence.map_files import files_of_match, read_map
-from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.input_files import read_npz
 from acnn.patches.settings import PatchSettings
 from acnn.progress import Progress, begin_stage, named_stages
+from acnn.runs.cost import announce_reading
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh
 from acnn.surface.surface import surface_of
+from acnn.surface.working_copy import WorkingCopy
 from acnn.training.prepare import Failure
 from acnn.types import IntArray
 from acnn.viewer.view_data import MATCH, NETWORK, REFINED, TRUTH, ViewData, ViewShape
@@ -33,8 +34,10 @@ def collect_view(
     test_list: str | None = None,
     shapes: int = 3,
     refinement: str = "auto",
+    working_size: int | None = None,
     cache: bool = True,
     progress: Progress | None = None,
+    announce: Callable[[str], None] | None = None,
 ) -> tuple[ViewData, list[Failure]]:
     """Read and match the shapes for the viewer.
 
@@ -47,12 +50,14 @@ def collect_view(
         `match` does; None shows them unmatched.
     data, test_list, shapes
         Shapes of a run, as for `collect_report`.
-    refinement : str
-        As for `evaluate_run`.
+    refinement, working_size
+        As for `evaluate_run` and `match`.
     cache : bool
         Whether operators are read from and written to the cache.
     progress : Progress or None
         Called with (done, total).
+    announce : callable or None
+        Called with a sentence where the files are large, and for every shape that was matched on a working copy.
 
     Returns
     -------
@@ -70,12 +75,13 @@ def collect_view(
     if not folders:
         if data is not None or test_list is not None:
             raise InputError("--data and --test select shapes of a run: give a run folder instead of files.")
-        return _of_files(items, model, refinement, cache, progress), []
+        options = {"refinement": refinement, "working_size": working_size, "cache": cache}
+        return _of_files(items, model, options, progress, announce or (lambda _: None)), []
     if len(items) > 1 or model is not None:
         raise InputError(f"{folders[0]}: cannot be combined with others. Give one run, or files with --model RUN.")
     if files_of_match(folders[0]):
         return _of_result(folders[0]), []
-    return _of_run(folders[0], data, test_list, shapes, refinement, progress)
+    return _of_run(folders[0], data, test_list, shapes, refinement, working_size, progress)
 
 
 def _of_result(folder: Path) -> ViewData:
@@ -96,8 +102,14 @@ def _of_result(folder: Path) -> ViewData:
 
 
 def _of_files(
-    files: Sequence[Path], model: Path | None, refinement: str, cache: bool, progress: Progress | None
+    files: Sequence[Path],
+    model: Path | None,
+    options: dict[str, Any],
+    progress: Progress | None,
+    announce: Callable[[str], None],
 ) -> ViewData:
+    cache = options["cache"]
+    announce_reading(files, announce, "shown")
     begin_stage(progress, "reading")
     loaded = [load(path) for path in files]  # all of them first: a bad file is reported before the long computation
     names = _distinct([path.name for path in files])
@@ -111,12 +123,18 @@ def _of_files(
     from acnn.methods.run import open_run, run_folder
     from acnn.runs.match import match, match_shape
 
+    def announce_copy(name: str, copy: WorkingCopy | None) -> None:
+        if copy is not None and copy.is_copy:
+            counts = len(copy.shape.vertices), len(copy.original.vertices)
+            announce("{}: matched on a copy of {:,} vertices; it has {:,}.".format(name, *counts))
+
     run = open_run(run_folder(model))
     settings = run.config.patches
     if len(loaded) == 1:
-        alone = match_shape(loaded[0], run, refinement=refinement, cache=cache, progress=progress)
+        alone = match_shape(loaded[0], run, progress=progress, **options)
+        announce_copy(names[0], alone.working_copy)
         maps = {NETWORK: alone.soft_map.query_to_reference}
-        if refinement != "none":
+        if options["refinement"] != "none":
             maps[REFINED] = alone.query_to_reference
         one = ViewShape(
             names[0], loaded[0], alone.surface, maps, {}, alone.soft_map, settings, alone.surface.unit, cache
@@ -126,11 +144,13 @@ def _of_files(
     queries = []
     for name, shape in zip(names[:-1], loaded[:-1], strict=True):
         stages = progress if len(loaded) == 2 else named_stages(progress, f"{name}, {{}}")
-        pair = match(shape, loaded[-1], model=run, refinement=refinement, cache=cache, progress=stages)
+        pair = match(shape, loaded[-1], model=run, progress=stages, **options)
+        announce_copy(name, pair.copies and pair.copies[0])
         maps = {} if pair.soft_map is None else {NETWORK: pair.soft_map.query_to_reference}
         maps[MATCH] = pair.a_to_b
         one = ViewShape(name, shape, pair.a, maps, {}, pair.soft_map, settings, pair.a.unit, cache)
         queries.append(replace(one, judged_confidence=pair.confidence))
+    announce_copy(names[-1], pair.copies and pair.copies[1])
     target = ViewShape(names[-1], loaded[-1], pair.b, {}, {}, None, settings, pair.b.unit, cache)
     return ViewData(title, tuple(queries), run, target, reference_last=True)
 
@@ -141,22 +161,23 @@ def _of_run(
     test_list: str | None,
     shapes: int,
     refinement: str,
+    working_size: int | None,
     progress: Progress | None,
 ) -> tuple[ViewData, list[Failure]]:
     from acnn.evaluation.results import errors_of_vertices
     from acnn.methods.run import open_run, run_folder
-    from acnn.runs.evaluate import evaluate_run
-    from acnn.runs.report import unseen_shapes
+    from acnn.runs.evaluate import evaluate_run, unseen_shapes
 
     run = open_run(run_folder(folder))
     run.check_matches()
-    dataset = open_dataset(data if data is not None else run.facts["data"])
+    dataset = run.open_dataset(data)
     kept: list[Matched] = []
     _, failures = evaluate_run(
         run,
         dataset,
-        test_list=test_list if test_list is not None else ",".join(unseen_shapes(dataset, run, shapes)),
+        test_list=test_list if test_list is not None else ",".join(unseen_shapes(dataset, [run], shapes)),
         refinement=refinement,
+        working_size=working_size,
         progress=progress,
         keep=kept.append,
     )
@@ -179,7 +200,7 @@ def _of_run(
 
 
 def _reference(run: Run, cache: bool) -> ViewShape:
-    unit = run.facts.get("unit")
+    unit = run.unit
     mesh: Mesh = run.reference
     return ViewShape("reference", mesh, surface_of(mesh, unit), {}, {}, None, run.config.patches, unit, cache)
 

@@ -163,23 +163,17 @@ def nearest_triangles(
     return faces, weights
 
 
-@compiled(nogil=True)
+@compiled(nogil=True, error_model="numpy")
 def _search(low, high, order, corners, points, normals, reach, faces, weights):  # type: ignore[no-untyped-def]
     inner = len(low) // 2  # number of nodes that are not leaves
     stack, gaps = np.empty(64, np.int64), np.empty(64)
     candidate = np.empty(3)
-    nearest = 0
+    nearest, last = 0, inner
     for i in range(len(points)):
-        point = points[i]
         restricted, found = len(normals) > 0, False
         best = min(reach, FAR) if restricted else FAR
-        # Consecutive points are often close to each other: the previous triangle is a good first candidate.
-        if not restricted or _faces_along(normals[i], corners, nearest):
-            distance = _in_triangle(point, corners, nearest, candidate)
-            if distance <= best:
-                best, found = distance, True
-                weights[i] = candidate
-        stack[0], gaps[0], top = 0, 0.0, 1
+        # Consecutive points are often close to each other: the leaf of the previous triangle is a good first candidate.
+        stack[0], stack[1], gaps[0], gaps[1], top = 0, last, 0.0, 0.0, 2
         while top or not found:
             if not top:  # no face of that direction is near: any will do
                 restricted, best = False, FAR
@@ -190,7 +184,7 @@ def _search(low, high, order, corners, points, normals, reach, faces, weights): 
             node = stack[top]
             if node < inner:
                 left, right = 2 * node + 1, 2 * node + 2
-                gap_left, gap_right = _gap(point, low, high, left), _gap(point, low, high, right)
+                gap_left, gap_right = _gap(points, i, low, high, left), _gap(points, i, low, high, right)
                 if gap_left > gap_right:  # the nearer one is visited first, so it goes on top
                     left, right, gap_left, gap_right = right, left, gap_right, gap_left
                 if gap_right <= best:
@@ -201,40 +195,42 @@ def _search(low, high, order, corners, points, normals, reach, faces, weights): 
                     top += 1
                 continue
             face = order[node - inner]
-            if restricted and not _faces_along(normals[i], corners, face):
+            if restricted and not _faces_along(normals, i, corners, face):
                 continue
-            distance = _in_triangle(point, corners, face, candidate)
+            distance = _in_triangle(points, i, corners, face, candidate)
             if distance < best or (distance == best and (face < nearest or not found)):
-                best, nearest, found = distance, face, True
-                weights[i] = candidate
+                best, nearest, last, found = distance, face, node, True
+                for d in range(3):
+                    weights[i, d] = candidate[d]
         faces[i] = nearest
 
 
-@compiled(nogil=True)
-def _faces_along(normal, corners, face):  # type: ignore[no-untyped-def]
+@compiled(nogil=True, error_model="numpy")
+def _faces_along(normals, i, corners, face):  # type: ignore[no-untyped-def]
     """Whether the normal of a triangle is less than 90 degrees from a direction."""
     total = 0.0
     for d in range(3):
         e, f = (d + 1) % 3, (d + 2) % 3
-        total += normal[d] * (
+        total += normals[i, d] * (
             (corners[face, 1, e] - corners[face, 0, e]) * (corners[face, 2, f] - corners[face, 0, f])
             - (corners[face, 1, f] - corners[face, 0, f]) * (corners[face, 2, e] - corners[face, 0, e])
         )
     return total > 0.0
 
 
-@compiled(nogil=True)
-def _gap(point, low, high, node):  # type: ignore[no-untyped-def]
+@compiled(nogil=True, error_model="numpy")
+def _gap(points, i, low, high, node):  # type: ignore[no-untyped-def]
     """Squared distance from a point to the box of a node; infinite for an empty box."""
     total = 0.0
     for d in range(3):
-        off = max(low[node, d] - point[d], 0.0, point[d] - high[node, d])
+        x = points[i, d]
+        off = low[node, d] - x if x < low[node, d] else x - high[node, d] if x > high[node, d] else 0.0
         total += off * off
     return total
 
 
-@compiled(nogil=True)
-def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
+@compiled(nogil=True, error_model="numpy")
+def _in_triangle(points, n, corners, face, weights):  # type: ignore[no-untyped-def]
     """Squared distance from a point to a triangle, and barycentric coordinates of its closest point into `weights`.
 
     That is the foot of the perpendicular where it lies inside, else the closest of the closest points of the edges.
@@ -244,7 +240,7 @@ def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
         ab, ac, ap = (
             corners[face, 1, d] - corners[face, 0, d],
             corners[face, 2, d] - corners[face, 0, d],
-            point[d] - corners[face, 0, d],
+            points[n, d] - corners[face, 0, d],
         )
         d00 += ab * ab
         d01 += ab * ac
@@ -256,7 +252,7 @@ def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
         v, w = (d11 * d20 - d01 * d21) / determinant, (d00 * d21 - d01 * d20) / determinant
         if v >= 0.0 and w >= 0.0 and v + w <= 1.0:
             weights[0], weights[1], weights[2] = 1.0 - v - w, v, w
-            return _squared_distance(point, corners, face, weights)
+            return _squared_distance(points, n, corners, face, weights)
     best = np.inf
     start, end, fraction = 0, 1, 0.0
     for i in range(3):
@@ -264,23 +260,23 @@ def _in_triangle(point, corners, face, weights):  # type: ignore[no-untyped-def]
         along, length = 0.0, 0.0
         for d in range(3):
             side = corners[face, j, d] - corners[face, i, d]
-            along += (point[d] - corners[face, i, d]) * side
+            along += (points[n, d] - corners[face, i, d]) * side
             length += side * side
         along = min(max(along / max(length, 1e-300), 0.0), 1.0)
         distance = 0.0
         for d in range(3):
-            off = corners[face, i, d] + along * (corners[face, j, d] - corners[face, i, d]) - point[d]
+            off = corners[face, i, d] + along * (corners[face, j, d] - corners[face, i, d]) - points[n, d]
             distance += off * off
         if distance < best:
             best, start, end, fraction = distance, i, j, along
-    weights[:] = 0.0
+    weights[0], weights[1], weights[2] = 0.0, 0.0, 0.0
     weights[start] = 1.0 - fraction
     weights[end] = fraction
     return best
 
 
-@compiled(nogil=True)
-def _squared_distance(point, corners, face, weights):  # type: ignore[no-untyped-def]
+@compiled(nogil=True, error_model="numpy")
+def _squared_distance(points, n, corners, face, weights):  # type: ignore[no-untyped-def]
     """Squared distance between a point and a barycentric point of a triangle."""
     total = 0.0
     for d in range(3):
@@ -288,7 +284,7 @@ def _squared_distance(point, corners, face, weights):  # type: ignore[no-untyped
             weights[0] * corners[face, 0, d]
             + weights[1] * corners[face, 1, d]
             + weights[2] * corners[face, 2, d]
-            - point[d]
+            - points[n, d]
         )
         total += off * off
     return total

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
-from acnn.surface.rational_kernels import (
+from acnn.surface.heat_rational_kernels import (
     TILE,
     clip_tile,
     combine,

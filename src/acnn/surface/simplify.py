@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 from dataclasses import dataclass
 
@@ -258,7 +257,7 @@ def _split_faces(faces: NDArray[np.int64], middle: NDArray[np.int64]) -> NDArray
     return np.concatenate([six[count == k][:, columns].reshape(-1, 3) for k, columns in parts.items()])
 
 
-@compiled()
+@compiled(error_model="numpy")
 def _cost(p, quadric, size, noise, tolerance, u, v):  # type: ignore[no-untyped-def]
     x, y, z = p[v, 0], p[v, 1], p[v, 2]
     dx, dy, dz = x - p[u, 0], y - p[u, 1], z - p[u, 2]
@@ -270,14 +269,14 @@ def _cost(p, quadric, size, noise, tolerance, u, v):  # type: ignore[no-untyped-
     return length * noise[u] + max(0.0, error) / (tolerance * tolerance)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def _normal(p, a, b, c):  # type: ignore[no-untyped-def]
     ux, uy, uz = p[b, 0] - p[a, 0], p[b, 1] - p[a, 1], p[b, 2] - p[a, 2]
     vx, vy, vz = p[c, 0] - p[a, 0], p[c, 1] - p[a, 1], p[c, 2] - p[a, 2]
     return uy * vz - uz * vy, uz * vx - ux * vz, ux * vy - uy * vx
 
 
-@compiled()
+@compiled(error_model="numpy")
 def _quality(p, a, b, c):  # type: ignore[no-untyped-def]
     """4 sqrt(3) area / sum of squared edges: 1 for an equilateral triangle, 0 for a degenerate one."""
     nx, ny, nz = _normal(p, a, b, c)
@@ -287,7 +286,7 @@ def _quality(p, a, b, c):  # type: ignore[no-untyped-def]
     return 2.0 * math.sqrt(3.0) * math.sqrt(nx * nx + ny * ny + nz * nz) / max(total, 1e-300)
 
 
-@compiled()
+@compiled(error_model="numpy")
 def _ring(faces, first, following, u, out):  # type: ignore[no-untyped-def]
     """Neighbours of u into `out`; returns how many."""
     n = 0
@@ -310,7 +309,7 @@ def _ring(faces, first, following, u, out):  # type: ignore[no-untyped-def]
     return n
 
 
-@compiled()
+@compiled(error_model="numpy")
 def _unlink(first, following, w, corner):  # type: ignore[no-untyped-def]
     """Take a corner out of the list of corners at vertex w."""
     if first[w] == corner:
@@ -322,7 +321,7 @@ def _unlink(first, following, w, corner):  # type: ignore[no-untyped-def]
     following[at] = following[corner]
 
 
-@compiled()
+@compiled(error_model="numpy")
 def _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, ring_v, strict):  # type: ignore[no-untyped-def]
     nu = _ring(faces, first, following, u, ring_u)
     nv = _ring(faces, first, following, v, ring_v)
@@ -373,111 +372,192 @@ def _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, rin
     return True
 
 
-@compiled(nogil=True)
-def _collapse(p, given, half_edges, size, noise, tolerance, count, most):  # type: ignore[no-untyped-def]
-    n, m = len(p), len(given)
-    faces = given.copy()
-    live_face = np.ones(m, np.bool_)
-    alive = np.ones(n, np.bool_)
+@compiled(error_model="numpy")
+def _before(costs, edges, i, cost, u, v, version_u, version_v):  # type: ignore[no-untyped-def]
+    """Whether entry i of the heap comes before a collapse: by cost, then by the numbers, so that no two are equal."""
+    if costs[i] != cost:
+        return costs[i] < cost
+    if edges[i, 0] != u:
+        return edges[i, 0] < u
+    if edges[i, 1] != v:
+        return edges[i, 1] < v
+    if edges[i, 2] != version_u:
+        return edges[i, 2] < version_u
+    return edges[i, 3] < version_v
+
+
+@compiled(error_model="numpy")
+def _put(costs, edges, i, cost, u, v, version_u, version_v):  # type: ignore[no-untyped-def]
+    costs[i], edges[i, 0], edges[i, 1], edges[i, 2], edges[i, 3] = cost, u, v, version_u, version_v
+
+
+@compiled(error_model="numpy")
+def _push(costs, edges, size, cost, u, v, version):  # type: ignore[no-untyped-def]
+    """Add the collapse of u into v to a binary heap of `size` entries (`heapq` would take longer to compile)."""
+    at, version_u, version_v = size, version[u], version[v]
+    while at > 0:
+        parent = (at - 1) // 2
+        if _before(costs, edges, parent, cost, u, v, version_u, version_v):
+            break
+        _put(costs, edges, at, costs[parent], edges[parent, 0], edges[parent, 1], edges[parent, 2], edges[parent, 3])
+        at = parent
+    _put(costs, edges, at, cost, u, v, version_u, version_v)
+
+
+@compiled(error_model="numpy")
+def _pop(costs, edges, size):  # type: ignore[no-untyped-def]
+    """Remove the first entry of a heap, which then has `size` entries."""
+    cost, u, v, version_u, version_v = costs[size], edges[size, 0], edges[size, 1], edges[size, 2], edges[size, 3]
+    at = 0
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        other = child + 1
+        if other < size and _before(
+            costs, edges, other, costs[child], edges[child, 0], edges[child, 1], edges[child, 2], edges[child, 3]
+        ):
+            child = other
+        if not _before(costs, edges, child, cost, u, v, version_u, version_v):
+            break
+        _put(costs, edges, at, costs[child], edges[child, 0], edges[child, 1], edges[child, 2], edges[child, 3])
+        at = child
+    _put(costs, edges, at, cost, u, v, version_u, version_v)
+
+
+@compiled(nogil=True, error_model="numpy")
+def _costs(p, quadric, size, noise, tolerance, edges, out):  # type: ignore[no-untyped-def]
+    for i in range(len(edges)):
+        out[i] = _cost(p, quadric, size, noise, tolerance, edges[i, 0], edges[i, 1])
+
+
+@compiled(nogil=True, error_model="numpy")
+def _collapse_edges(  # type: ignore[no-untyped-def]
+    p, faces, live_face, alive, first, following, counts, border, quadric, version, size, noise, tolerance,
+    costs, edges, heap, left, count, strict, ring_u, ring_v,
+):  # fmt: skip
+    """Collapse edges of a heap, cheapest first, until `count` vertices are left, the heap is empty or its arrays full.
+
+    Returns
+    -------
+    heap, left : int
+        Entries of the heap and vertices that are left.
+    """
+    most = len(ring_v) // 2
+    while left > count and heap > 0 and heap + 4 * most <= len(costs):
+        u, v, version_u, version_v = edges[0, 0], edges[0, 1], edges[0, 2], edges[0, 3]
+        heap -= 1
+        _pop(costs, edges, heap)
+        if version_u != version[u] or version_v != version[v] or not alive[u] or not alive[v]:
+            continue
+        if counts[u] + counts[v] >= most:
+            continue
+        if not _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, ring_v, strict):
+            continue
+        corner = first[u]
+        while corner >= 0:
+            after = following[corner]
+            f = corner // 3
+            if faces[f, 0] == v or faces[f, 1] == v or faces[f, 2] == v:
+                live_face[f] = False
+                for c in range(3):
+                    w = faces[f, c]
+                    if w != u:
+                        _unlink(first, following, w, 3 * f + c)
+                        counts[w] -= 1
+            else:
+                faces[f, corner % 3] = v
+                following[corner] = first[v]
+                first[v] = corner
+                counts[v] += 1
+            corner = after
+        first[u] = -1
+        alive[u] = False
+        counts[u] = 0
+        left -= 1
+        version[u] += 1
+        version[v] += 1
+        for k in range(10):
+            quadric[v, k] += quadric[u, k]
+        neighbours = _ring(faces, first, following, v, ring_v)
+        for i in range(2 * neighbours):
+            w = ring_v[i // 2]
+            a, b = (v, w) if i % 2 == 0 else (w, v)
+            _push(costs, edges, heap, _cost(p, quadric, size, noise, tolerance, a, b), a, b, version)
+            heap += 1
+    return heap, left
+
+
+def _collapse(
+    p: NDArray[np.float64],
+    given: NDArray[np.int32],
+    half_edges: IntArray,
+    size: NDArray[np.float64],
+    noise: NDArray[np.float64],
+    tolerance: float,
+    count: int,
+    most: int,
+) -> tuple[NDArray[np.bool_], NDArray[np.int32], int]:
+    """Collapse edges until `count` vertices are left: which are alive, the faces among them, and their number."""
+    n, faces = len(p), given.astype(np.int64)
+    corners = faces.ravel()
     # the corners 3 f + i at each vertex, as linked lists
-    first = np.full(n, -1, np.int64)
-    following = np.full(3 * m, -1, np.int64)
-    counts = np.zeros(n, np.int32)
-    quadric = np.zeros((n, 10))
+    first, following = np.full(n, -1), np.full(len(corners), -1)
+    order = np.argsort(corners, kind="stable")
+    same = corners[order[1:]] == corners[order[:-1]]
+    following[order[1:][same]] = order[:-1][same]
+    first[corners[order]] = order
+    rim = np.stack([corners[half_edges], np.roll(faces, -1, axis=1).ravel()[half_edges]], axis=1)
     border = np.zeros(n, np.bool_)
-    for half in half_edges:
-        f, c = half // 3, half % 3
-        u, v = faces[f, c], faces[f, (c + 1) % 3]
-        border[u] = border[v] = True
-        nx, ny, nz = _normal(p, faces[f, 0], faces[f, 1], faces[f, 2])
-        ex, ey, ez = p[v, 0] - p[u, 0], p[v, 1] - p[u, 1], p[v, 2] - p[u, 2]
-        # the plane through the edge, perpendicular to its face
-        bx, by, bz = ey * nz - ez * ny, ez * nx - ex * nz, ex * ny - ey * nx
-        norm = math.sqrt(bx * bx + by * by + bz * bz) + 1e-300
-        row = np.array([bx / norm, by / norm, bz / norm, 0.0])
-        row[3] = -(row[0] * p[u, 0] + row[1] * p[u, 1] + row[2] * p[u, 2])
-        at = 0
-        for i in range(4):
-            for j in range(i, 4):
-                quadric[u, at] += row[i] * row[j]
-                quadric[v, at] += row[i] * row[j]
-                at += 1
-    for f in range(m):
-        nx, ny, nz = _normal(p, faces[f, 0], faces[f, 1], faces[f, 2])
-        norm = math.sqrt(nx * nx + ny * ny + nz * nz) + 1e-300
-        plane = (nx / norm, ny / norm, nz / norm)
-        d = -(plane[0] * p[faces[f, 0], 0] + plane[1] * p[faces[f, 0], 1] + plane[2] * p[faces[f, 0], 2])
-        row = np.array([plane[0], plane[1], plane[2], d])
-        for c in range(3):
-            v = faces[f, c]
-            following[3 * f + c] = first[v]
-            first[v] = 3 * f + c
-            counts[v] += 1
-            at = 0
-            for i in range(4):
-                for j in range(i, 4):
-                    quadric[v, at] += row[i] * row[j] / 3.0
-                    at += 1
-    version = np.zeros(n, np.int64)
-    ring_u, ring_v = np.empty(2 * most, np.int32), np.empty(2 * most, np.int32)
+    border[rim] = True
+    live_face, alive = np.ones(len(faces), np.bool_), np.ones(n, np.bool_)
+    counts, version = np.bincount(corners, minlength=n), np.zeros(n, np.int64)
+    quadric = _quadrics(p, faces, half_edges, rim)
+    ring_u, ring_v = np.empty(2 * most, np.int64), np.empty(2 * most, np.int64)
     left = n
     # a second and third pass take what the strict rules refused
     for attempt in range(4):
-        strict = 1 if attempt < 2 else 0
-        heap = [(0.0, np.int64(0), np.int64(0), np.int64(-1), np.int64(-1))]
-        for f in range(m):
-            if not live_face[f]:
-                continue
-            for c in range(3):
-                u, v = faces[f, c], faces[f, (c + 1) % 3]
-                if u > v and not (border[u] and border[v]):
-                    continue  # an inner edge has another face, in which it runs from v to u
-                cost = _cost(p, quadric, size, noise, tolerance, u, v)
-                heapq.heappush(heap, (cost, np.int64(u), np.int64(v), version[u], version[v]))
-                cost = _cost(p, quadric, size, noise, tolerance, v, u)
-                heapq.heappush(heap, (cost, np.int64(v), np.int64(u), version[v], version[u]))
-        while left > count and len(heap) > 0:
-            _, u, v, version_u, version_v = heapq.heappop(heap)
-            if version_u != version[u] or version_v != version[v] or not alive[u] or not alive[v]:
-                continue
-            if counts[u] + counts[v] >= most:
-                continue
-            if not _allowed(p, faces, first, following, counts, border, size, u, v, ring_u, ring_v, strict):
-                continue
-            corner = first[u]
-            while corner >= 0:
-                after = following[corner]
-                f = corner // 3
-                if faces[f, 0] == v or faces[f, 1] == v or faces[f, 2] == v:
-                    live_face[f] = False
-                    for c in range(3):
-                        w = faces[f, c]
-                        if w != u:
-                            _unlink(first, following, w, 3 * f + c)
-                            counts[w] -= 1
-                else:
-                    faces[f, corner % 3] = v
-                    following[corner] = first[v]
-                    first[v] = corner
-                    counts[v] += 1
-                corner = after
-            first[u] = -1
-            alive[u] = False
-            counts[u] = 0
-            left -= 1
-            version[u] += 1
-            version[v] += 1
-            quadric[v] += quadric[u]
-            nv = _ring(faces, first, following, v, ring_v)
-            for i in range(nv):
-                w = np.int64(ring_v[i])
-                cost = _cost(p, quadric, size, noise, tolerance, v, w)
-                heapq.heappush(heap, (cost, v, w, version[v], version[w]))
-                cost = _cost(p, quadric, size, noise, tolerance, w, v)
-                heapq.heappush(heap, (cost, w, v, version[w], version[v]))
+        start, end = faces[live_face].ravel(), np.roll(faces[live_face], -1, axis=1).ravel()
+        # an inner edge has another face, in which it runs the other way
+        taken = (start < end) | (border[start] & border[end])
+        pairs = np.stack([start[taken], end[taken]], axis=1)
+        pairs = np.concatenate([pairs, pairs[:, ::-1]])
+        heap = len(pairs)
+        costs, edges = np.empty(2 * heap + 8 * most), np.empty((2 * heap + 8 * most, 4), np.int64)
+        initial = np.empty(heap)
+        _costs(p, quadric, size, noise, tolerance, pairs, initial)
+        order = np.lexsort((pairs[:, 1], pairs[:, 0], initial))  # what is sorted is a heap
+        costs[:heap], edges[:heap, :2], edges[:heap, 2:] = initial[order], pairs[order], version[pairs[order]]
+        while left > count and heap > 0:
+            if heap + 4 * most > len(costs):
+                costs, edges = np.concatenate([costs, costs]), np.concatenate([edges, edges])
+            heap, left = _collapse_edges(
+                p, faces, live_face, alive, first, following, counts, border, quadric, version, size, noise, tolerance,
+                costs, edges, heap, left, count, attempt < 2, ring_u, ring_v,
+            )  # fmt: skip
         if left <= count:
             break
-    return alive, faces[live_face], left
+    return alive, faces[live_face].astype(np.int32), left
+
+
+def _quadrics(
+    p: NDArray[np.float64], faces: NDArray[np.int64], half_edges: IntArray, rim: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """(n, 10) squared distances from the planes of faces, and from those through boundary edges perpendicular to them.
+
+    Upper triangles of symmetric 4 x 4 matrices; a face counts for a third at each corner.
+    """
+    a, b, c = p[faces[:, 0]], p[faces[:, 1]], p[faces[:, 2]]
+    normals = np.cross(b - a, c - a)
+    across = np.cross(p[rim[:, 1]] - p[rim[:, 0]], normals[half_edges // 3])
+    at = np.concatenate([rim.ravel(), faces.ravel()])
+    planes = []
+    for normal, point, copies in ((across, p[rim[:, 0]], 2), (normals, a, 3)):
+        unit = normal / (np.sqrt((normal**2).sum(axis=1, keepdims=True)) + 1e-300)
+        plane = np.concatenate([unit, -(unit * point).sum(axis=1, keepdims=True)], axis=1)
+        planes.append(np.repeat(plane, copies, axis=0))
+    weights = np.repeat([1.0, 3.0], [rim.size, faces.size])
+    i, j = np.triu_indices(4)
+    rows = np.concatenate(planes)
+    return np.stack([np.bincount(at, rows[:, k] * rows[:, m] / weights, len(p)) for k, m in zip(i, j, strict=True)], 1)
 
 
 def _flip(points: NDArray[np.float64], faces: NDArray[np.int32], passes: int = 6) -> NDArray[np.int32]:

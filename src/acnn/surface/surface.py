@@ -11,8 +11,10 @@ in the coordinates of the shape.
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass, replace
 from functools import cached_property
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -116,16 +118,70 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
     >>> acnn.surface_of(acnn.builtin_human(), unit=0.5).unit
     0.5
     """
-    # These modules take a Surface and so import this one.
-    from acnn.surface.cloud import triangulate_cloud
-    from acnn.surface.geodesics import geodesic_diameter
-
     if unit is not None and not (np.isfinite(unit) and unit > 0):
         raise InputError(f"The unit of length must be a positive number, not {unit}.")
     if isinstance(shape, Surface):
         if unit is None or unit == shape.unit:
             return shape
         return replace(shape, vertices=shape.vertices * (shape.unit / unit), unit=float(unit))
+    geometry = _geometry_of(shape)
+    # The unit measured here, when given later, must lead to the same surface: it is part of cache keys.
+    length = float(unit) if unit is not None else geometry.unit
+    base = geometry.surface
+    vertices = (base.vertices - geometry.centroid) * (base.unit / length)
+    return Surface(vertices, base.faces, base.face_weights, base.normals, length, base.is_cloud)
+
+
+@dataclass(frozen=True, eq=False)
+class _Geometry:
+    """What surfaces of one shape in any unit have in common.
+
+    Attributes
+    ----------
+    surface : Surface
+        With coordinates of size 1 around the mean of the vertices.
+    checksum : int
+        Of the shape's arrays, which a caller may have changed since.
+    """
+
+    surface: Surface
+    checksum: int
+
+    @cached_property
+    def centroid(self) -> FloatArray:
+        """(3,) centroid of the area."""
+        areas = self.surface.vertex_areas
+        return areas @ self.surface.vertices / areas.sum()
+
+    @cached_property
+    def unit(self) -> float:
+        """Length of one normalised unit by the shape's own geodesic diameter."""
+        from acnn.surface.geodesics import geodesic_diameter
+
+        return self.surface.unit * geodesic_diameter(self.surface) / REFERENCE_LENGTH
+
+
+_geometries: WeakKeyDictionary[Shape, _Geometry] = WeakKeyDictionary()
+"""Geometry of the shapes in use: a match asks for the surface of each of them several times."""
+
+
+def _geometry_of(shape: Shape) -> _Geometry:
+    """Geometry of a shape, made once for as long as the shape exists and its arrays stay the same."""
+    checksum = 0
+    for array in (shape.vertices, shape.faces if isinstance(shape, Mesh) else shape.normals):
+        if array is not None:
+            checksum = zlib.crc32(np.ascontiguousarray(array).view(np.uint8).data, checksum)
+    known = _geometries.get(shape)
+    if known is None or known.checksum != checksum:
+        known = _geometries[shape] = _Geometry(_surface_of_size_1(shape), checksum)
+    return known
+
+
+def _surface_of_size_1(shape: Shape) -> Surface:
+    """The surface of a shape in coordinates of size 1; `unit` is that size in the shape's coordinates."""
+    # This module takes a Surface and so imports this one.
+    from acnn.surface.cloud import triangulate_cloud
+
     # Coordinates far from the origin, or far from 1 in size, would lose digits in everything computed from them.
     centre = shape.vertices.mean(axis=0)
     extent = float(np.abs(shape.vertices - centre).max())
@@ -139,8 +195,8 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
     else:
         faces, weights, normals = triangulate_cloud(PointCloud(vertices, shape.normals))
     is_cloud = isinstance(shape, PointCloud)
-    provisional = Surface(vertices, faces, weights, normals, extent, is_cloud)
-    empty = np.flatnonzero(~(provisional.vertex_areas > 0))
+    surface = Surface(vertices, faces, weights, normals, extent, is_cloud)
+    empty = np.flatnonzero(~(surface.vertex_areas > 0))
     if len(empty) and is_cloud:
         raise InputError(
             f"Point {empty[0]} of the cloud (and {len(empty) - 1} more) forms no triangle with its neighbours: it lies "
@@ -151,10 +207,7 @@ def surface_of(shape: Shape | Surface, unit: float | None = None) -> Surface:
             f"Vertex {empty[0]} (and {len(empty) - 1} more) belongs to no triangle of positive area, so it has no "
             "neighbourhood. Read the shape with acnn.load, or repair the file with 'acnn info SHAPE --repair OUT'."
         )
-    # The unit measured here, when given later, must lead to the same surface: it is part of cache keys.
-    length = float(unit) if unit is not None else extent * geodesic_diameter(provisional) / REFERENCE_LENGTH
-    centroid = provisional.vertex_areas @ vertices / provisional.vertex_areas.sum()
-    return Surface((vertices - centroid) * (extent / length), faces, weights, normals, length, is_cloud)
+    return surface
 
 
 def vertex_normals(vertices: FloatArray, faces: IntArray) -> FloatArray:

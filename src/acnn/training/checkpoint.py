@@ -35,7 +35,7 @@ class Progress:
     core_seconds : float
         Processor time spent on steps, over all threads.
     best : float
-        Best validation so far (share of exact matches), -1 before the first.
+        Best validation so far (fraction of exact matches), -1 before the first.
     best_step : int
         When.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import tomllib
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import resources
@@ -16,12 +17,20 @@ from acnn.network.settings import SpectralSettings
 from acnn.patches.settings import GeodesicPatchSettings, PatchSettings, patch_settings_from_dict
 from acnn.surface.spectra import SpectraSettings
 
+logger = logging.getLogger(__name__)
+
+CHANGED_PRESETS = {
+    "best": "The preset 'best' now knows shape only. The network that uses the triangulation, called so before, "
+    "is 'faust-connectivity'."
+}
+"""What is logged where a preset is used whose name meant something else before."""
+
 Schedule = Literal["constant", "one-cycle"]
 Task = Literal["labels", "segmentation", "descriptor"]
 TASKS: tuple[Task, ...] = ("labels", "segmentation", "descriptor")
 
 INSTEAD_OF_EPOCHS = ("steps", "minutes", "core_minutes")
-"""Settings that say, where not 0, how long a training is, in place of `epochs`."""
+"""Settings that set, where not 0, how long a training is, instead of `epochs`."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,10 @@ class TrainSettings:
         Gradients are averaged over this many shapes (over all processes together).
     validate_every : int
         Epochs between validations and checkpoints.
+    start : str
+        Folder of a run, or name of a pretrained model, whose weights training starts from; its architecture may lack
+        some of the residual blocks. The output layer is new where the classes are others. Empty starts from random
+        weights.
     margin : float
         Distance beyond which points that do not correspond are far enough apart, for the task `descriptor`.
     negative_weight : float
@@ -72,6 +85,9 @@ class TrainSettings:
     task : {"labels", "segmentation", "descriptor"}
         What the network is trained for: labels over the vertices of the reference, a class for every vertex, or a
         descriptor in which corresponding points are close.
+    rounds : int
+        Without labels: how often the shapes are matched again, each time with what was learned so far. The steps are
+        divided among the rounds.
     seed : int
         Random seed.
     """
@@ -92,15 +108,17 @@ class TrainSettings:
     soft_labels: bool = False
     shapes_per_step: int = 1
     validate_every: int = 1
+    start: str = ""
     margin: float = 5.0
     negative_weight: float = 0.9
     task: Task = "labels"
+    rounds: int = 3
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.schedule not in ("constant", "one-cycle"):
             raise InputError(f"Unknown schedule '{self.schedule}': use 'constant' or 'one-cycle'.")
-        for name in ("epochs", "shapes_per_step", "validate_every"):
+        for name in ("epochs", "shapes_per_step", "validate_every", "rounds"):
             if getattr(self, name) < 1:
                 raise InputError(f"{name} = {getattr(self, name)}: at least 1 is needed.")
         for name in (
@@ -129,7 +147,7 @@ class TrainSettings:
 
 @dataclass(frozen=True)
 class LearnedSettings:
-    """Learned spectral descriptors (OSD, ADD), see `acnn.descriptors.learned`.
+    """Learned spectral descriptors (OSD, ADD), see `acnn.descriptors.learned_spectral`.
 
     Attributes
     ----------
@@ -362,7 +380,7 @@ def read_config(path: Path) -> RunConfig:
     try:
         return RunConfig.from_dict(tomllib.loads(path.read_text()), str(path))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: the configuration cannot be read: {error}") from None
+        raise InputError(f"{path}: the configuration cannot be read: {error}.") from None
 
 
 def presets() -> list[str]:
@@ -373,11 +391,13 @@ def presets() -> list[str]:
 
 @check_arguments
 def preset_config(name: str) -> RunConfig:
-    """The preset of a name, or the configuration in a file of that name."""
+    """The preset of a name, or the configuration in a file of that name; a changed meaning is logged as a warning."""
     if name not in presets():
         if name.endswith(".toml") and Path(name).is_file():
             return read_config(Path(name))
         raise InputError(f"There is no preset '{name}'; there are {', '.join(presets())}, or give a .toml file.")
+    if name in CHANGED_PRESETS:
+        logger.warning(CHANGED_PRESETS[name])
     text = (resources.files("acnn.training") / "presets" / f"{name}.toml").read_text()
     return replace(RunConfig.from_dict(tomllib.loads(text), f"preset {name}"), preset=name)
 

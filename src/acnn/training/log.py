@@ -77,7 +77,7 @@ COLUMNS = ("epoch", "step", "core_minutes", "loss", "training_exact", "validatio
 def training_curve(log: str | Path) -> list[dict[str, Any]]:
     """Rows of `COLUMNS` from a run's `log.jsonl`, one for each epoch; a last one that was hardly begun is left out.
 
-    Loss and share of exact matches are means over the epoch's steps, of the network as it was at each step and with its
+    Loss and fraction of exact matches are means over the epoch's steps, of the network as it was at each step, with
     dropout; step and core-minutes are those at the epoch's end. `validation_exact` is None where nothing was validated.
     """
     epochs: dict[int, list[dict[str, Any]]] = {}

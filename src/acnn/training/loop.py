@@ -21,7 +21,7 @@ import torch
 from numpy.typing import NDArray
 
 from acnn.errors import InputError, TrainingError
-from acnn.network.model import ShapeNetwork, save_model
+from acnn.network.model import ShapeNetwork, save_model, start_from
 from acnn.shapes.mesh import Mesh
 from acnn.training.checkpoint import Progress, read_checkpoint, run_identity, write_checkpoint
 from acnn.training.config import RunConfig, TrainSettings
@@ -67,6 +67,7 @@ def train(
     validation: Sequence[TrainingShape] = (),
     reference: Mesh | None = None,
     resume: bool = False,
+    start: ShapeNetwork | None = None,
     report: Report | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> ShapeNetwork:
@@ -90,7 +91,10 @@ def train(
     reference : Mesh or None
         What labels refer to, by which a resumed training is recognised.
     resume : bool
-        Go on from the folder's checkpoint, for as long as `config` says by now.
+        Continue from the folder's checkpoint, up to the budget that `config` has now.
+    start : ShapeNetwork or None
+        Network whose weights the training starts from, as for `start_from`; its standardisation of the descriptors
+        stays.
     report : Report or None
         Called after each step.
     metadata : dict[str, Any] or None
@@ -107,6 +111,8 @@ def train(
         )
     torch.manual_seed(settings.seed)
     model = task.build(shapes, validation)
+    if start is not None:
+        start_from(model, start)
     optimiser = torch.optim.AdamW(
         parameter_groups(model, settings.weight_decay), lr=settings.learning_rate, betas=(0.9, 0.999)
     )
@@ -217,7 +223,7 @@ def parameter_groups(model: torch.nn.Module, weight_decay: float) -> list[dict[s
 
 
 def learning_rate(settings: TrainSettings, share: float) -> float:
-    """The rate after a share of the training: constant, or a cosine up over 30 % and down to nothing."""
+    """The rate after a fraction of the training: constant, or a cosine up over 30 % and down to nothing."""
     if settings.schedule == "constant":
         return settings.learning_rate
     warm = 0.3

@@ -45,7 +45,7 @@ class Task:
 
 
 Outcome = Prepared | str | UnrelatedError | OSError
-"""What became of a task: done, why not, or that there is no room."""
+"""Outcome of a task: done, why not, or that the disk is full."""
 
 
 def prepare(
@@ -76,7 +76,7 @@ def prepare(
     cache_dir : path or None
         None is `acnn.cache.cache_folder()`.
     progress : Progress or None
-        Called with (done, in all).
+        Called with (done, total).
 
     Returns
     -------
@@ -108,7 +108,7 @@ def prepare(
             if isinstance(outcome, OSError):
                 stays = f"{len(prepared)} of {len(tasks)} shapes are done and stay."
                 raise OSError(
-                    f"No room left for the cache {folder} ({outcome.strerror}). {stays} Free some space or set "
+                    f"No space left for the cache {folder} ({outcome.strerror}). {stays} Free some space or set "
                     "ACNN_CACHE to a folder on another disk, and run the same again: it goes on from there."
                 )
             elsewhere = isinstance(outcome, Prepared) and [f for f in outcome.files.values() if not f.is_file()]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.cache import Kind, cache_folder, check_exists, entry_path, mark_added, mark_used
-from acnn.correspondence.matchable import check_matchable
+from acnn.correspondence.match_checks import check_matchable
 from acnn.datasets.dataset import Sample
 from acnn.descriptors.settings import DescriptorSettings, describe_surface
 from acnn.errors import InputError
@@ -30,7 +30,7 @@ from acnn.files import full_disk, map_arrays, read_arrays, write_arrays
 from acnn.input_files import read_npy
 from acnn.patches.anisotropic import DEFAULT, build_patches
 from acnn.patches.geodesic import build_geodesic_patches
-from acnn.patches.operator import PatchOperator
+from acnn.patches.operator import PatchOperator, PatchReport
 from acnn.patches.settings import GeodesicPatchSettings, PatchSettings, patch_settings_from_dict
 from acnn.progress import Progress
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape, content_hash
@@ -38,7 +38,7 @@ from acnn.surface.spectra import Spectra, SpectraSettings, compute_spectra
 from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
-PATCH_VERSION = 4
+PATCH_VERSION = 5
 """To be raised whenever the same settings give other operators, spectra or units than before."""
 
 CLOUD_VERSION = 3
@@ -97,6 +97,8 @@ class Prepared:
         Files in the cache by their kind.
     from_cache : bool
         All of them were there already.
+    weights : (n,) array or None
+        Of the labels in the loss; None where all are 1.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Prepared:
     files: dict[Kind, Path]
     from_cache: bool
     truth: BarycentricPoints | None = None
+    weights: FloatArray | None = None
 
     def patches(self) -> PatchOperator:
         """The patch operator, memory-mapped; checked when it was prepared, so not again."""
@@ -463,7 +466,7 @@ def cached_patches(
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> PatchOperator:
-    """The patch operator of a shape, from the cache where it is there and sound, else computed and put there.
+    """The patch operator of a shape, from the cache where it is there and valid, else computed and put there.
 
     Parameters as for `build_patches`, and
 
@@ -484,7 +487,7 @@ def cached_patches(
 
 
 def cached_unit(shape: Shape, unit: float | None = None, folder: Path | None = None) -> tuple[float, Surface | None]:
-    """Length of one run unit in a shape's coordinates: as given, or measured once and then kept in the cache.
+    """Length of one normalised unit in a shape's coordinates: as given, or measured once and then kept in the cache.
 
     Parameters
     ----------
@@ -566,7 +569,7 @@ def write_patches(operator: PatchOperator, path: Path) -> None:
         "settings": operator.settings.as_dict(),
         "unit": operator.unit,
         "wide": operator.wide,
-        "facts": operator.facts,
+        "facts": operator.report.as_dict(),
     }
     write_arrays(path, {name: getattr(operator, name) for name in _ARRAYS}, about)
 
@@ -593,10 +596,10 @@ def read_patches(path: str | os.PathLike[str], *, verify: bool = True) -> PatchO
         raise InputError(f"{path}: not a patch operator of this version. Delete it; it will be made again when needed.")
     try:
         settings, unit = patch_settings_from_dict(about["settings"]), float(about["unit"])
-        wide, facts = tuple(map(int, about["wide"])), dict(about["facts"])
+        wide, report = tuple(map(int, about["wide"])), PatchReport(**about["facts"])
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: its metadata are damaged ({error!r}). Delete it; it will be made again.") from error
-    return PatchOperator(**arrays, unit=unit, settings=settings, facts=facts, wide=wide)
+    return PatchOperator(**arrays, unit=unit, settings=settings, report=report, wide=wide)
 
 
 def make_patches(

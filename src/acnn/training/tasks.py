@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,8 +13,7 @@ import torch
 
 from acnn.errors import InputError
 from acnn.network.model import ShapeNetwork
-from acnn.network.operators import Operators, Spectrum
-from acnn.network.patches import Patches
+from acnn.network.patches import Operators, Patches, Spectrum
 from acnn.network.settings import SpectralSettings
 from acnn.patches.operator import PatchOperator
 from acnn.shapes.mesh import BarycentricPoints, Mesh
@@ -51,6 +51,10 @@ class TrainingShape(ShapeInputs, Protocol):
     @property
     def truth(self) -> BarycentricPoints | None:
         """The exact points on the reference's faces, where known."""
+
+    @property
+    def weights(self) -> FloatArray | None:
+        """(n,) weights of the labels in the loss; None where all are 1."""
 
 
 class Task(Protocol):
@@ -149,10 +153,17 @@ class LabelTask:
         labels = torch.from_numpy(np.array(shape.labels[known], dtype=np.int64))
         logits = model(*network_inputs(model, shape), torch.from_numpy(known))
         if settings.soft_labels and shape.truth is not None and self.reference is not None:
-            loss = soft_cross_entropy(logits, shape.truth, self.reference.faces, known, settings.label_smoothing)
+            losses = soft_cross_entropy(logits, shape.truth, self.reference.faces, known, settings.label_smoothing)
         else:
-            loss = torch.nn.functional.cross_entropy(logits, labels, label_smoothing=settings.label_smoothing)
-        return loss, float((logits.detach().argmax(dim=1) == labels).float().mean())
+            losses = torch.nn.functional.cross_entropy(
+                logits, labels, label_smoothing=settings.label_smoothing, reduction="none"
+            )
+        right = logits.detach().argmax(dim=1) == labels
+        if shape.weights is None:
+            return losses.mean(), float(right.float().mean())
+        weights = torch.from_numpy(np.asarray(shape.weights[known], np.float32))
+        weights = weights / weights.sum().clamp_min(1e-12)
+        return (weights * losses).sum(), float((weights * right).sum())
 
     @torch.no_grad()
     def score(self, model: ShapeNetwork, shapes: Sequence[TrainingShape]) -> float:
@@ -168,6 +179,31 @@ class LabelTask:
                 right += int((model.classifier(features[block]).argmax(dim=1) == labels[block]).sum())
             fractions.append(right / max(1, int((labels >= 0).sum())))
         return float(np.mean(fractions))
+
+
+@dataclass(frozen=True, eq=False)
+class PseudoLabelTask(LabelTask):
+    """Labels that were found by matching, and may be wrong: weighted by confidence, shapes without any left out.
+
+    Attributes
+    ----------
+    start : ShapeNetwork or None
+        Network to go on from; None begins with a new one.
+    """
+
+    start: ShapeNetwork | None = None
+
+    def build(self, shapes: Sequence[TrainingShape], validation: Sequence[TrainingShape] = ()) -> ShapeNetwork:
+        """A new network, or a copy of the one to go on from."""
+        return super().build(shapes, validation) if self.start is None else deepcopy(self.start).train()
+
+    def loss(
+        self, model: ShapeNetwork, shapes: Sequence[TrainingShape], index: int, rng: np.random.Generator
+    ) -> tuple[torch.Tensor, float]:
+        """The loss of a shape, or of a random other one where its map was dropped."""
+        if not np.any(shapes[index].labels >= 0):
+            index = int(rng.choice([i for i, shape in enumerate(shapes) if np.any(shape.labels >= 0)]))
+        return super().loss(model, shapes, index, rng)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +285,7 @@ def soft_cross_entropy(
     rows: IntArray,
     label_smoothing: float = 0.0,
 ) -> torch.Tensor:
-    """Cross-entropy with a target distributed over the corners of the true point's face, by its weights.
+    """Cross-entropies with targets distributed over the corners of the true point's face, by its weights.
 
     Parameters
     ----------
@@ -263,12 +299,17 @@ def soft_cross_entropy(
         Vertices that the logits belong to.
     label_smoothing : float
         Fraction of the target that is spread over all classes.
+
+    Returns
+    -------
+    (r,) tensor
+        Of each vertex.
     """
     corners = torch.from_numpy(np.asarray(faces)[truth.faces[rows]].astype(np.int64))
     weights = torch.from_numpy(truth.weights[rows]).to(logits.dtype)
     logs = torch.log_softmax(logits, dim=1)
-    placed = (weights * logs.gather(1, corners)).sum(dim=1).mean()
-    return -(1 - label_smoothing) * placed - label_smoothing * logs.mean()
+    placed = (weights * logs.gather(1, corners)).sum(dim=1)
+    return -(1 - label_smoothing) * placed - label_smoothing * logs.mean(dim=1)
 
 
 def _is_spectral(config: RunConfig) -> bool:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from acnn.shapes.mesh import Mesh, Shape
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.colors import position_colors
-from acnn.viewer.figure_parts import caption, centred, color_bar
+from acnn.viewer.figure_parts import beside_color_bar, caption, error_row, shown_name
 from acnn.viewer.images import grid, render
 
 SATURATED = 10.0
@@ -116,7 +116,7 @@ def draw_partial(data: ComparisonData, *, size: tuple[int, int] = (300, 440), up
         images.append(None if point_map is None else render(shape, colors=colors[point_map], size=size, up=up))
     below, texts = _error_rows(data, size, up)
     rows = [images, *([head, None, *cells] for head, *cells in below)]
-    labels = [["", "full shape", *_shown(data.names)], *(["", *line] for line in texts)]
+    labels = [["", "full shape", *map(shown_name, data.names)], *(["", *line] for line in texts)]
     return _with_bar(grid(rows, labels))
 
 
@@ -127,28 +127,15 @@ _UPRIGHT = {"x": [1, 0, 2], "y": [0, 1, 2], "z": [0, 2, 1]}
 def _error_rows(
     data: ComparisonData, size: tuple[int, int], up: str
 ) -> tuple[list[list[Image | None]], list[list[str]]]:
-    rows: list[list[Image | None]] = []
-    labels: list[list[str]] = []
+    rows = []
     for method in data.methods:
-        images: list[Image | None] = [caption(method.label, size[1], upright=True)]
-        texts = [""]
-        for name, shape, errors in zip(_shown(data.names), data.shapes, method.errors, strict=True):
-            if errors is None:
-                images.append(None)
-                texts.append(f"{name}: not matched")
-                continue
-            images.append(render(shape, values=errors, vmin=0.0, vmax=SATURATED, size=size, up=up))
-            texts.append(f"{name}: {np.nanmean(errors):.1f} %")
-        rows.append(images)
-        labels.append(texts)
-    return rows, labels
+        cells = (
+            (f"{name}: {'not matched' if errors is None else f'{np.nanmean(errors):.1f} %'}", shape, errors)
+            for name, shape, errors in zip(map(shown_name, data.names), data.shapes, method.errors, strict=True)
+        )
+        rows.append(error_row(method.label, cells, SATURATED, size=size, up=up))
+    return [images for images, _ in rows], [texts for _, texts in rows]
 
 
 def _with_bar(sheet: Image) -> Image:
-    title = "geodesic error, % of the geodesic diameter"
-    bar = color_bar("heat", 0.0, SATURATED, title, height=min(sheet.shape[0] - 60, 640))
-    return grid([[sheet, centred(bar, sheet.shape[0])]], gap=0)
-
-
-def _shown(names: Sequence[str]) -> list[str]:
-    return [name.replace("_remeshed", " (remeshed)").replace("_", " ") for name in names]
+    return beside_color_bar(sheet, "heat", 0.0, SATURATED, "geodesic error, % of the geodesic diameter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from acnn.datasets.parts import KINDS
 from acnn.evaluation.distances import ReferenceDistances
 from acnn.evaluation.results import Matched
 from acnn.methods.run import Run
-from acnn.shapes.mesh import Mesh
+from acnn.shapes.mesh import Mesh, Shape
 from acnn.surface.surface import surface_of
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.colors import position_colors, value_colors
@@ -213,6 +214,58 @@ def centred(image: NDArray[np.uint8], height: int) -> NDArray[np.uint8]:
     top = (len(strip) - len(image)) // 2
     strip[top : top + len(image)] = image
     return strip
+
+
+def error_row(
+    label: str,
+    cells: Iterable[tuple[str, Shape, FloatArray | None]],
+    largest: float,
+    *,
+    size: tuple[int, int],
+    up: str,
+) -> tuple[list[NDArray[np.uint8] | None], list[str]]:
+    """One row of a figure of errors: a caption, then every shape coloured by its errors.
+
+    Parameters
+    ----------
+    label : str
+        The caption.
+    cells : iterable of (str, Shape, (n,) array or None)
+        Text below each shape, the shape, and its errors; None leaves the shape out.
+    largest : float
+        Error at the upper end of the colour map.
+    size : tuple[int, int]
+        (width, height) of one shape in pixels.
+    up : str
+        Up axis of the shapes.
+
+    Returns
+    -------
+    images, texts : list
+        For `grid`.
+    """
+    images: list[NDArray[np.uint8] | None] = [caption(label, size[1], upright=True)]
+    texts = [""]
+    for text, shape, errors in cells:
+        drawn = None
+        if errors is not None:
+            drawn = render(shape, values=errors, vmin=0.0, vmax=largest, size=size, up=up)
+        images.append(drawn)
+        texts.append(text)
+    return images, texts
+
+
+def beside_color_bar(
+    sheet: NDArray[np.uint8], colors: str, low: float, high: float, title: str, *, margin: int = 60, most: int = 640
+) -> NDArray[np.uint8]:
+    """A figure with a colour bar to its right, of its height less the margin, and at most `most` pixels."""
+    bar = color_bar(colors, low, high, title, height=min(sheet.shape[0] - margin, most))
+    return grid([[sheet, centred(bar, sheet.shape[0])]], gap=0)
+
+
+def shown_name(name: str) -> str:
+    """The name of a shape as captions show it."""
+    return name.replace("_remeshed", " (remeshed)").replace("_", " ")
 
 
 def _split(faces: IntArray, count: int) -> tuple[IntArray, IntArray]:

@@ -16,12 +16,18 @@ from acnn.surface.laplacian import stiffness_parts
 from acnn.surface.surface import surface_of
 from acnn.types import FloatArray
 from acnn.viewer.colors import value_colors
-from acnn.viewer.figure_parts import caption, centred, chequered, color_bar, refined_mesh
+from acnn.viewer.figure_parts import (
+    beside_color_bar,
+    chequered,
+    error_row,
+    refined_mesh,
+    shown_name,
+)
 from acnn.viewer.images import grid, render
 
 if TYPE_CHECKING:
     from acnn.network.model import ShapeNetwork
-    from acnn.viewer.report import ReportData, ReportShape
+    from acnn.viewer.report import ReportData
 
 
 COMPARISONS = ("comparison", "partial")
@@ -79,7 +85,7 @@ def draw_transfer(data: ReportData, *, size: tuple[int, int] = (360, 600), up: s
     for shape in data.shapes:
         final = shape.refined if shape.refined is not None else shape.network
         images.append(drawn(Mesh(shape.vertices, shape.faces), reference.vertices[final]))
-        labels.append(_name(shape))
+        labels.append(shown_name(shape.name))
     return grid([images], [labels])
 
 
@@ -103,23 +109,18 @@ def draw_errors(data: ReportData, *, size: tuple[int, int] = (340, 500), up: str
         (height, width, 3) uint8.
     """
     length = LENGTHS.get(data.figures["normalisation"], data.figures["normalisation"])
-    rows: list[list[Image | None]] = []
-    labels: list[list[str]] = []
+    rows = []
     for name in ("network", "refined"):
         errors = [getattr(shape, f"{name}_errors") for shape in data.shapes]
         if any(e is None for e in errors):
             continue
-        drawn: list[Image | None] = []
-        texts = []
-        for shape, error in zip(data.shapes, errors, strict=True):
-            mesh = Mesh(shape.vertices, shape.faces)
-            drawn.append(render(mesh, values=error, vmin=0.0, vmax=HOTTEST, size=size, up=up))
-            texts.append(f"{_name(shape)}: {100 * np.nanmean(error):.2f}")
-        rows.append([caption(name, size[1], upright=True), *drawn])
-        labels.append(["", *texts])
-    sheet = grid(rows, labels)
-    bar = color_bar("heat", 0.0, HOTTEST, f"geodesic error / {length}", height=min(sheet.shape[0] - 60, 640))
-    return grid([[sheet, centred(bar, sheet.shape[0])]], gap=0)
+        cells = (
+            (f"{shown_name(shape.name)}: {100 * np.nanmean(error):.2f}", Mesh(shape.vertices, shape.faces), error)
+            for shape, error in zip(data.shapes, errors, strict=True)
+        )
+        rows.append(error_row(name, cells, HOTTEST, size=size, up=up))
+    sheet = grid([images for images, _ in rows], [texts for _, texts in rows])
+    return beside_color_bar(sheet, "heat", 0.0, HOTTEST, f"geodesic error / {length}")
 
 
 def draw_filters(model: ShapeNetwork, *, columns: int = 8, rows: int = 4, size: int = 150) -> Image:
@@ -153,8 +154,7 @@ def draw_filters(model: ShapeNetwork, *, columns: int = 8, rows: int = 4, size: 
     texts = [f"in {source}, out {out}" for source, out in chosen]
     lines = [slice(i, i + columns) for i in range(0, len(discs), columns)]
     sheet = grid([discs[part] for part in lines], [texts[part] for part in lines], text=15, gap=12)
-    bar = color_bar("diverging", -1.0, 1.0, "weight / largest magnitude", height=min(sheet.shape[0] - 40, 420))
-    return grid([[sheet, centred(bar, sheet.shape[0])]], gap=0)
+    return beside_color_bar(sheet, "diverging", -1.0, 1.0, "weight / largest magnitude", margin=40, most=420)
 
 
 def draw_kernels(
@@ -287,7 +287,3 @@ def polar_image(
     colors[radius > 1.0] = background
     small = colors.reshape(size, _SMOOTH, size, _SMOOTH, 3).mean(axis=(1, 3))
     return np.rint(255 * small).astype(np.uint8)
-
-
-def _name(shape: ReportShape) -> str:
-    return shape.name.replace("_remeshed", " (remeshed)").replace("_", " ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,7 @@ class FileMatch:
         Colours of the target vertices, uint8.
     to_reference : bool
         Whether the target is the reference of a network.
-    facts : dict[str, Any]
+    report : Mapping[str, Any]
         Facts of `match_files`.
     """
 
@@ -100,7 +101,7 @@ class FileMatch:
     confidence: FloatArray
     colors: NDArray[np.uint8]
     to_reference: bool
-    facts: dict[str, Any]
+    report: Mapping[str, Any]
 
 
 def write_match_page(match: FileMatch, out: Path) -> Path:
@@ -136,8 +137,8 @@ def match_html(match: FileMatch) -> str:
         "version": __version__,
         "title": f"{a} → {b}",
         "map": "query_to_reference" if match.to_reference else "a_to_b",
-        "verdict": match.facts["verdict"],
-        "notices": match.facts["notices"],
+        "verdict": match.report["verdict"],
+        "notices": match.report["notices"],
         "up": _up(turned, match.there.vertices),
         "a": _shape(match.a, match.here, turned) | {"name": "A", "file": a},
         "b": _shape(match.target, match.there, match.there.vertices)
@@ -234,7 +235,7 @@ def _texture(texture: Texture | None) -> dict[str, Any]:
 
 def _facts(match: FileMatch) -> list[dict[str, str]]:
     """Facts about the match as texts: name, value, note."""
-    facts = match.facts
+    facts = match.report
     target = "the reference" if match.to_reference else "B"
     entries = [
         ("Verdict", facts["verdict"], VERDICTS[facts["verdict"]]),
@@ -268,7 +269,7 @@ def _facts(match: FileMatch) -> list[dict[str, str]]:
 
 
 def _route(match: FileMatch) -> tuple[str, str]:
-    facts = match.facts
+    facts = match.report
     if facts["route"] != "network":
         return "descriptors", _sentence(facts["why"])
     model = Path(facts["model"]).name if facts.get("model") else ""
@@ -276,7 +277,7 @@ def _route(match: FileMatch) -> tuple[str, str]:
     return f"network {model}".strip(), " ".join(filter(None, [way, _sentence(facts["why"])]))
 
 
-def _refinement(facts: dict[str, Any]) -> tuple[str, str]:
+def _refinement(facts: Mapping[str, Any]) -> tuple[str, str]:
     name, what = REFINEMENTS.get(facts["used"], (facts["used"], ""))
     if "start" in facts:
         more = f"Started from {facts['start']}."
@@ -287,14 +288,14 @@ def _refinement(facts: dict[str, Any]) -> tuple[str, str]:
 
 def _coverage(match: FileMatch, target: str) -> str:
     note = f"Percentage of the area of {target} whose vertices are matched from A."
-    if match.facts.get("vertices", len(match.here.vertices)) < match.facts.get(
+    if match.report.get("vertices", len(match.here.vertices)) < match.report.get(
         "target_vertices", len(match.there.vertices)
     ):
         note += " A has fewer vertices, so it cannot match all of them."
     return note
 
 
-def _copies(facts: dict[str, Any]) -> list[dict[str, Any]]:
+def _copies(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Numbers of vertices of the shapes and of the copies that were matched."""
     copies = facts.get("working_copies", {})
     return [copies[name] for name in ("a", "b") if name in copies]

@@ -1,14 +1,16 @@
-"""Common parts of the web pages: one self-contained HTML file each, with arrays packed as base64 text."""
+"""Common parts of the web pages, one self-contained HTML file each with arrays as base64 text; the page of a table."""
 
 from __future__ import annotations
 
 import base64
 import html
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,6 +97,26 @@ def plain_page(title: str, body: str) -> str:
     return _filled("shell.html", parts | {"data": "{}", "script": ""})
 
 
+def app_page(token: str) -> str:
+    """Assemble the page of the local application (`acnn app`), which may talk to its own server.
+
+    Parameters
+    ----------
+    token : str
+        That the page sends with every request.
+
+    Returns
+    -------
+    str
+        The page as text.
+    """
+    data = json.dumps({"token": token}).replace("<", "\\u003c")
+    parts = {"title": "acnn: match two shapes", "generator": "acnn app", "style": _joined(("page.css", "app.css"))}
+    page = _filled("shell.html", parts | {"body": _text("app.html"), "data": data, "script": _text("app.js")})
+    own = "connect-src 'self'; frame-src 'self'; img-src"
+    return page.replace("img-src", own, 1)
+
+
 def is_page(page: Page, path: Path) -> bool:
     """Return whether a file is a page of this kind."""
     try:
@@ -177,3 +199,59 @@ def _joined(names: tuple[str, ...]) -> str:
 
 def _text(name: str) -> str:
     return (resources.files("acnn.viewer") / "page" / name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """One row of the page.
+
+    Attributes
+    ----------
+    cells : tuple[str, ...]
+        Texts, one for each heading.
+    link : str
+        Path of the file that the first cell leads to, relative to the page; empty for none.
+    """
+
+    cells: tuple[str, ...]
+    link: str = ""
+
+
+def write_table_page(
+    out: Path, title: str, introduction: str, headings: Sequence[str], rows: Sequence[TableRow]
+) -> Path:
+    """Write a page with a table.
+
+    Parameters
+    ----------
+    out : Path
+        The HTML file.
+    title, introduction : str
+        Texts above the table.
+    headings : Sequence[str]
+        Of the columns.
+    rows : Sequence[TableRow]
+        The table.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    head = "".join(f'<th scope="col">{html.escape(heading)}</th>' for heading in headings)
+    body = "\n".join(f"<tr>{_cells(row)}</tr>" for row in rows)
+    header = f"<header><h1>{html.escape(title)}</h1><p>{html.escape(introduction)}</p></header>"
+    table = f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table>"
+    return write_page(plain_page(title, f'{header}\n<main><div class="scroll">{table}</div></main>'), out)
+
+
+def _cells(row: TableRow) -> str:
+    first, *others = (html.escape(cell) for cell in row.cells)
+    if row.link:
+        first = f'<a href="{html.escape(quote(row.link))}">{first}</a>'
+    return f'<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others)

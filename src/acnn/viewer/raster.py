@@ -2,6 +2,7 @@
 
 Pixel (row, column) has its centre at x = column + 0.5, y = row + 0.5; x grows to the right, y downwards and depth away
 from the camera. Import this module only for rendering: it loads numba.
+Loops run on one thread: an image takes tenths of a second, and loops on several take seconds longer to compile.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import prange
 from numpy.typing import NDArray
 
 from acnn.compilation import compiled
@@ -112,13 +112,13 @@ def draw_discs(screen: Array, radii: Array, bulge: Array, height: int, width: in
     return point, normal, depth
 
 
-@compiled(parallel=True)
+@compiled()
 def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
     """Interpolate a vertex attribute (n, c) at the pixels: (height, width, c) float32, 0 for background."""
     height, width = face.shape
     channels = attribute.shape[1]
     out = np.zeros((height, width, channels), np.float32)
-    for row in prange(height):
+    for row in range(height):
         for column in range(width):
             f = face[row, column]
             if f == _EMPTY:
@@ -133,7 +133,7 @@ def interpolate(face, bary, faces, attribute):  # type: ignore[no-untyped-def]
     return out
 
 
-@compiled(parallel=True)
+@compiled()
 def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyped-def]
     """Ambient occlusion: fraction of the ambient light that reaches each pixel, from the depths near it.
 
@@ -159,7 +159,7 @@ def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyp
     height, width = depth.shape
     light = np.ones((height, width), np.float32)
     count = directions.shape[1]
-    for row in prange(height):
+    for row in range(height):
         for column in range(width):
             z = depth[row, column]
             if not math.isfinite(z):
@@ -183,7 +183,7 @@ def occlusion(depth, normal, pixel, reach, directions):  # type: ignore[no-untyp
     return light
 
 
-@compiled(parallel=True)
+@compiled()
 def shade(base, normal, reaching, lights, ambient, gloss):  # type: ignore[no-untyped-def]
     """Shade each pixel: ambient light that is brighter above, soft lights, and a faint highlight of the first one.
 
@@ -211,7 +211,7 @@ def shade(base, normal, reaching, lights, ambient, gloss):  # type: ignore[no-un
     out = np.empty((height, width, 3), np.float32)
     hx, hy, hz = lights[0, 0], lights[0, 1], lights[0, 2] + 1.0
     norm = math.sqrt(hx * hx + hy * hy + hz * hz)
-    for row in prange(height):
+    for row in range(height):
         for column in range(width):
             nx, ny, nz = normal[row, column, 0], normal[row, column, 1], normal[row, column, 2]
             open_sky = reaching[row, column]

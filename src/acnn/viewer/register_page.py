@@ -1,4 +1,4 @@
-"""The page of a registration: one row for each shape, with its image and numbers, and what failed."""
+"""The page of a registration: a card for each shape with its image and numbers, and a list of what failed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from acnn.viewer.pages import write_page
+from acnn.viewer.pages import plain_page, scale_stops, write_page
 
-STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 64rem; padding: 0 1rem; color: #222; }
-.results { display: grid; grid-template-columns: repeat(auto-fill, minmax(15rem, 1fr)); gap: 1.5rem; }
-figure { margin: 0; } img { width: 100%; max-width: 15rem; } dl { display: grid; grid-template-columns: auto 1fr; }
-dl { gap: 0 1rem; margin: 0; } dd { margin: 0; text-align: right; } h2 { font-size: 1rem; margin: 0; }
-h2, dd, li { overflow-wrap: anywhere; }
-"""
+STYLE = """<style>
+.results { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 16px; }
+.results { margin-top: 24px; } .results h2 { font-size: 1rem; margin: 6px 0; overflow-wrap: anywhere; }
+.results img { display: block; width: 100%; border-radius: 8px; background: #fff; }
+dl { display: grid; grid-template-columns: auto 1fr; gap: 0 12px; margin: 0; font-size: .88rem; }
+dt { color: var(--soft); } dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
+.bar { height: 8px; border-radius: 4px; margin-top: 8px; } .ends { display: flex; justify-content: space-between; }
+.ends { color: var(--soft); font-size: .8rem; } li { overflow-wrap: anywhere; } .doubtful { color: var(--warning); }
+</style>"""
 
 
 def write_register_page(facts: dict[str, Any], failures: Sequence[tuple[str, str]], out: Path) -> Path:
@@ -37,19 +40,21 @@ def write_register_page(facts: dict[str, Any], failures: Sequence[tuple[str, str
         The file.
     """
     title = f"Registration of {Path(facts['template']).name}"
-    failed = "".join(f"<li><b>{html.escape(Path(item).name)}</b>: {html.escape(why)}</li>" for item, why in failures)
-    summary = f"{facts['registered']} shapes registered, {len(failures)} failed. Colour: distance to the shape."
-    text = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{html.escape(title)}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{STYLE}</style></head><body>'
-        f"<h1>{html.escape(title)}</h1><p>{summary}</p>"
-        + (f"<h2>Failed</h2><ul>{failed}</ul>" if failures else "")
-        + f'<div class="results">{"".join(_figure(shape) for shape in facts["shapes"])}</div></body></html>\n'
+    summary = (
+        f"{facts['registered']} shapes registered, {len(failures)} failed. Colour: distance of each vertex to the "
+        "shape, in its units."
     )
-    return write_page(text, out)
+    failed = "".join(f"<li><b>{html.escape(Path(item).name)}</b>: {html.escape(why)}</li>" for item, why in failures)
+    body = (
+        f"{STYLE}<header><h1>{html.escape(title)}</h1><p>{summary}</p></header><main>"
+        + (f'<h2>Failed</h2><ul id="failed">{failed}</ul>' if failures else "")
+        + f'<div class="results">{"".join(_card(shape) for shape in facts["shapes"])}</div></main>'
+    )
+    return write_page(plain_page(title, body), out)
 
 
-def _figure(shape: dict[str, Any]) -> str:
+def _card(shape: dict[str, Any]) -> str:
+    """One result: image, colour bar, numbers, and a link to its mesh."""
     image = Path(shape["out"]).with_name(f"{shape['name']}_residual.png")
     data = base64.b64encode(image.read_bytes()).decode() if image.is_file() else ""
     residual = shape["mean_residual"]
@@ -60,6 +65,24 @@ def _figure(shape: dict[str, Any]) -> str:
         "confidence": f"{shape['mean_confidence']:.1%}",
         "inverted, collapsed faces": f"{shape['inverted_faces']}, {shape['collapsed_faces']}",
     }
-    name = html.escape(shape["name"])
-    listed = "".join(f"<dt>{label}</dt><dd>{html.escape(value)}</dd>" for label, value in rows.items())
-    return f'<figure><img alt="{name}" src="data:image/png;base64,{data}"><h2>{name}</h2><dl>{listed}</dl></figure>'
+    name, file = html.escape(shape["name"]), quote(Path(shape["out"]).name)
+    listed = "".join(
+        f'<dt>{label}</dt><dd class="{html.escape(value) if label == "verdict" else ""}">{html.escape(value)}</dd>'
+        for label, value in rows.items()
+    )
+    return (
+        f'<figure class="card"><img alt="{name}, coloured by distance" src="data:image/png;base64,{data}">'
+        f'{_colour_bar(shape.get("largest_shown"))}<h2><a href="{file}">{name}</a></h2><dl>{listed}</dl></figure>'
+    )
+
+
+def _colour_bar(largest: float | None) -> str:
+    """The colours of distances from 0 to the largest that is shown; empty where it is not known."""
+    if largest is None:
+        return ""
+    stops = ",".join("rgb({},{},{})".format(*stop) for stop in scale_stops("heat"))
+    return (
+        f'<div class="bar" role="img" aria-label="colour bar: 0 to {largest:.2g}" '
+        f'style="background:linear-gradient(to right,{stops})"></div>'
+        f'<div class="ends"><span>0</span><span>{largest:.2g}</span></div>'
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,7 +119,7 @@ class ReportData:
         Settings, reference and facts.
     shapes : tuple[ReportShape, ...]
         Shapes shown.
-    figures : dict[str, Any]
+    figures : Mapping[str, Any]
         The report of `acnn evaluate --json`.
     published : PublishedTable
         Published figures to compare with.
@@ -133,13 +133,13 @@ class ReportData:
     dataset: str
     run: Run
     shapes: tuple[ReportShape, ...]
-    figures: dict[str, Any]
+    figures: Mapping[str, Any]
     published: PublishedTable
     comparable: bool
     log: FloatArray
 
 
-def report_of(title: str, dataset: str, run: Run, matched: Sequence[Matched], figures: dict[str, Any]) -> ReportData:
+def report_of(title: str, dataset: str, run: Run, matched: Sequence[Matched], figures: Mapping[str, Any]) -> ReportData:
     """Collect the data of a report on shapes that are already matched.
 
     Parameters
@@ -150,7 +150,7 @@ def report_of(title: str, dataset: str, run: Run, matched: Sequence[Matched], fi
         The run that matched them.
     matched : Sequence[Matched]
         Shapes to show.
-    figures : dict[str, Any]
+    figures : Mapping[str, Any]
         Report of `evaluate_run` on these or more shapes.
 
     Returns
@@ -266,7 +266,7 @@ def _of(evaluation: ShapeEvaluation | None) -> dict[str, Any] | None:
     return figures | {"curve": _short(evaluation.curve)}
 
 
-def _figures(report: dict[str, Any] | None) -> dict[str, Any] | None:
+def _figures(report: Mapping[str, Any] | None) -> dict[str, Any] | None:
     if not report:
         return None
     names = ("exact", "mean_error_x100", "auc", "coverage", "smoothness")
@@ -275,12 +275,12 @@ def _figures(report: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def _timings(data: ReportData) -> list[list[str]]:
-    facts = data.run.facts
+    record = data.run.record
     known = {
-        "Shapes trained on": f"{len(facts.get('train', []))}",
-        "Training steps": _number(facts.get("step"), "{:.0f}"),
-        "Preparing (operators, descriptors)": _number(facts.get("seconds_preparing"), "{:.0f} s"),
-        "Training": _number(facts.get("seconds_training"), "{:.0f} s"),
+        "Shapes trained on": f"{len(record.train)}",
+        "Training steps": _number(record.step, "{:.0f}"),
+        "Preparing (operators, descriptors)": _number(record.seconds_preparing, "{:.0f} s"),
+        "Training": _number(record.seconds_training, "{:.0f} s"),
         "Network, one shape": _number(data.figures.get("seconds_per_shape"), "{:.2f} s"),
     }
     return [[name, value] for name, value in known.items() if value]

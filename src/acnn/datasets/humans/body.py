@@ -104,7 +104,7 @@ def load_body() -> Body:
     number = np.full(count, -1)
     number[used] = np.arange(len(used))
     pick = sparse.csr_matrix((np.ones(len(used)), (np.arange(len(used)), used)), shape=(len(used), count))
-    closed, caps = _close_loops(number[skin], len(used))
+    closed, caps = close_loops(number[skin], len(used))
     grow = sparse.vstack([sparse.identity(len(used)), caps]).tocsr() @ pick
     fine_faces, smooth = _loop_subdivision(closed, grow.shape[0])
     grow = (smooth @ grow).tocsr()
@@ -168,7 +168,7 @@ def _largest_component(faces: NDArray[np.int64], count: int) -> NDArray[np.int64
     return faces[_in_component(faces, count)]
 
 
-def _close_loops(faces: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], Any]:
+def close_loops(faces: NDArray[np.int64], count: int) -> tuple[NDArray[np.int64], Any]:
     """Close every hole with a fan about the mean of its rim; also the means as a sparse (holes, count) matrix."""
     from scipy import sparse
 

@@ -182,6 +182,72 @@ TEST_POSES: dict[str, Pose] = {
     ),
 }
 
+_LAP = Arm((0.20, -0.85, 0.45), (-0.05, -0.35, 1.0), 15)
+_CROSSED = Arm((0.22, -0.85, 0.42), (-0.85, 0.10, 0.55), 25)
+_TOGETHER = Arm((0.30, -0.80, 0.45), (-0.55, 0.25, 0.85), 5)
+_AT_SIDES = Arm((0.07, -1.0, 0.0), (0.02, -1.0, 0.12), 15)
+_BEHIND_HEAD = Arm((0.90, 0.55, -0.05), (-0.75, 0.60, -0.25), 20)
+
+POSE_FAMILIES: dict[str, dict[str, Pose]] = {
+    "crouching": {
+        "squat": TRAINING_POSES["squat"],
+        "crouch": TEST_POSES["crouch"],
+        "kneel": TRAINING_POSES["kneel"],
+        "deep-squat": _both(_LAP, Leg((0.42, 0.05, 1), 125, 15, 30), spine=(28, 0, 0), head=(-18, 0, 0), lean=15),
+        "all-fours": _both(
+            Arm((0.18, -0.15, 1.0), (0.12, -0.1, 1.0)), Leg((0.14, -0.1, 1.0), 88, toes=-35), head=(-30, 0, 0), lean=78
+        ),
+        "sprint-start": Pose(
+            _FRONT, _FRONT, Leg((0.12, 0.1, 1.0), 110), Leg((0.10, -0.6, 0.8), 75), (12, 0, 0), (-20, 0, 0), 62
+        ),
+    },
+    "bent": {
+        "bow": TRAINING_POSES["bow"],
+        "twist": TRAINING_POSES["twist"],
+        "touch-toes": _both(
+            Arm((0.15, -0.1, 1.0), (0.05, -0.1, 1.0)), Leg((0.10, -0.55, 0.85), 5), spine=(52, 0, 0), lean=55
+        ),
+        "lean-left": Pose(_AT_SIDES, _UP, Leg((0.25, -1, 0)), Leg((0.25, -1, 0)), (0, 34, 0), (0, 12, 0)),
+        "lean-back": _both(_HIP, Leg((0.15, -0.95, -0.15), 8), spine=(-30, 0, 0), head=(-15, 0, 0)),
+    },
+    "raised-arms": {
+        "arms-up": TRAINING_POSES["arms-up"],
+        "surrender": TRAINING_POSES["surrender"],
+        "star": TRAINING_POSES["star"],
+        "behind-head": _both(_BEHIND_HEAD, Leg((0.12, -1, 0))),
+        "one-arm": Pose(_UP, _AT_SIDES, Leg((0.1, -1, 0)), Leg((0.1, -1, 0)), (0, -5, 0)),
+        "reach": Pose(
+            Arm((0.10, 0.85, 0.65), (0.05, 0.8, 0.75), 30), _SWING_BACK, Leg((0.1, -1, 0.1)), Leg((0.1, -1, -0.2), 12)
+        ),
+    },
+    "hands-on-hips": {
+        "hand-on-hip": TRAINING_POSES["hand-on-hip"],
+        "hands-on-hips": _both(_HIP, Leg((0.22, -1, 0))),
+        "contrapposto": Pose(_HIP, _AT_SIDES, Leg((0.08, -1, 0)), Leg((0.25, -0.95, 0.25), 22, 15), (0, 8, 6)),
+    },
+    "touching": {
+        "attention": _both(_AT_SIDES, Leg((0.02, -1, 0))),
+        "crossed-arms": _both(_CROSSED, Leg((0.08, -1, 0))),
+        "hands-together": _both(_TOGETHER, Leg((0.05, -1, 0))),
+        "hand-to-face": Pose(
+            Arm((0.30, -0.85, 0.45), (-0.30, 0.95, 0.35), 45), _AT_SIDES, Leg((0.04, -1, 0)), Leg((0.04, -1, 0.05), 8)
+        ),
+        "crossed-legs": _both(_LAP, Leg((-0.10, -1.0, 0.05), 4)),
+    },
+    "seated": {
+        "sit": TRAINING_POSES["sit"],
+        "hands-on-knees": _both(_LAP, Leg((0.15, 0.0, 1), 92), spine=(12, 0, 0)),
+        "cross-legged": _both(_LAP, Leg((0.85, 0.05, 0.65), 118, 38), spine=(10, 0, 0)),
+        "long-sit": _both(
+            Arm((0.45, -0.8, -0.5), (0.40, -0.9, -0.3), 5), Leg((0.15, 0.05, 1), 8, toes=10), spine=(-8, 0, 0), lean=-8
+        ),
+        "leg-over-leg": Pose(
+            _LAP, _CROSSED, Leg((0.08, 0.0, 1), 90), Leg((-0.05, 0.22, 1), 75, 10), (6, 0, 4), (0, 0, -10)
+        ),
+    },
+}
+"""Poses by what they have in common, for `acnn.datasets.humans.kinds`; some are also poses for training or testing."""
+
 UNSEEN_POSES: dict[str, Pose] = {
     "climb": Pose(
         Arm((0.20, 0.9, 0.6), (0.05, 1.0, 0.45), 40),
@@ -282,6 +348,20 @@ def blend(pose: Pose, other: Pose, weight: float) -> Pose:
         else:
             mixed[name] = _mix(value, target, weight)
     return Pose(**mixed)
+
+
+def combined(arms: Pose, other_arm: Pose, legs: Pose, trunk: Pose) -> Pose:
+    """A pose with the left arm, the right arm, the legs and the rest of four others; the lean is that of the legs."""
+    return Pose(arms.left_arm, other_arm.right_arm, legs.left_leg, legs.right_leg, trunk.spine, trunk.head, legs.lean)
+
+
+def with_curl(pose: Pose, curl: tuple[float | None, float | None]) -> Pose:
+    """The pose with another bend of the finger joints of the left and the right hand, degrees; None changes nothing."""
+    left, right = (
+        arm if bend is None else replace(arm, curl=bend)
+        for arm, bend in zip((pose.left_arm, pose.right_arm), curl, strict=True)
+    )
+    return replace(pose, left_arm=left, right_arm=right)
 
 
 def _mix(a: Any, b: Any, weight: float) -> Any:

@@ -230,28 +230,36 @@ class MeshView {
     return [left + (width / 2) * (1 + (x * height) / (-z * slope * width)), top + (height / 2) * (1 - y / (-z * slope))];
   }
 
-  // The visible vertex at (x, y) CSS pixels within a cell, or -1; pickMesh: the mesh with the vertices of the shape.
-  pick(cell, camera, x, y) {
+  // The ray from the eye through (x, y) CSS pixels within a cell, in coordinates of its mesh: [from, along]
+  ray(cell, camera, x, y) {
     const { width, height } = cell.rect,
-      view = frame(camera, width / height),
+      view = frame(camera, width / height, cell.zoom),
       turn = rotation(camera, cell.up);
     const slope = Math.tan(FIELD_OF_VIEW / 2);
     const ray = [(((2 * x) / width - 1) * slope * width) / height, (1 - (2 * y) / height) * slope, -1];
-    // the ray in coordinates of the mesh: the transpose is the inverse rotation
+    // the transpose is the inverse rotation
     const back = v => [0, 1, 2].map(i => turn[3 * i] * v[0] + turn[3 * i + 1] * v[1] + turn[3 * i + 2] * v[2]);
-    const from = back(view.offset.map(c => -c)),
-      along = back(ray);
+    return [back(view.offset.map(c => -c)), back(ray)];
+  }
+
+  // The vertex nearest to the visible point at (x, y) CSS pixels within a cell, of those of its face, or -1; pickMesh:
+  // the mesh with the vertices of the shape.
+  pick(cell, camera, x, y) {
+    const [from, along] = this.ray(cell, camera, x, y);
     const { positions: p, faces: f } = cell.pickMesh || cell.mesh;
     let best = Infinity,
-      found = -1;
+      face = -1;
     for (let k = 0; k < f.length; k += 3) {
       const hit = meet(from, along, p, 3 * f[k], 3 * f[k + 1], 3 * f[k + 2]);
       if (hit && hit[0] < best) {
         best = hit[0];
-        const weights = [1 - hit[1] - hit[2], hit[1], hit[2]];
-        found = f[k + weights.indexOf(Math.max(...weights))];
+        face = k;
       }
     }
-    return found;
+    if (face < 0) return -1;
+    const gaps = [0, 1, 2].map(i =>
+      Math.hypot(...[0, 1, 2].map(d => from[d] + best * along[d] - p[3 * f[face + i] + d])),
+    );
+    return f[face + gaps.indexOf(Math.min(...gaps))];
   }
 }

@@ -1,0 +1,131 @@
+"""Maps between working copies: making and lifting them, and landmarks that guide a map between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from acnn.correspondence.candidates import Candidate
+from acnn.correspondence.judge import map_confidence
+from acnn.correspondence.landmarks import Landmarks, guide_by_landmarks, honour_landmarks
+from acnn.correspondence.lift import LiftedMap, lift_map
+from acnn.correspondence.map_measures import MapMeasures, MapMeter
+from acnn.correspondence.point_maps import vertex_distortions
+from acnn.correspondence.refine import RefineMethod, refine
+from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
+from acnn.progress import Progress, begin_stage
+from acnn.runs.match_report import MatchReport
+from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
+from acnn.surface.surface import Surface
+from acnn.surface.working_copy import WorkingCopy, working_copy
+from acnn.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class WorkingPair:
+    """Both shapes with their working copies, and known pairs of their vertices."""
+
+    a: WorkingCopy
+    b: WorkingCopy
+    landmarks: Landmarks | None = None
+
+    @property
+    def landmarks_on_copies(self) -> Landmarks | None:
+        """The landmarks as vertices of the copies; one that falls on the same vertex of A's as another is left out."""
+        if self.landmarks is None:
+            return None
+        here, there = self.a.nearest[self.landmarks.a], self.b.nearest[self.landmarks.b]
+        _, first = np.unique(here, return_index=True)
+        return Landmarks(here[first], there[first], tuple(self.landmarks.names[i] for i in first))
+
+
+@dataclass(frozen=True, eq=False)
+class CopyMap:
+    """A map between working copies before it is judged; fields as of `PairMatch`.
+
+    `evidence` is the probability of a network near the matches of any map, `measures` are those of this one.
+    """
+
+    a: Surface
+    b: Surface
+    a_to_b: IntArray
+    through: tuple[IntArray, IntArray] | None
+    report: MatchReport
+    soft_map: SoftMap | None = None
+    evidence: Callable[[IntArray], FloatArray] | None = None
+    measures: MapMeasures | None = None
+    mirrored: IntArray | None = None
+
+    def measured(self, meter: MapMeter) -> CopyMap:
+        """The same map with its measures."""
+        evidence = None if self.evidence is None else self.evidence(self.a_to_b)
+        return replace(self, measures=meter(self.a_to_b, evidence))
+
+    @property
+    def candidate(self) -> Candidate:
+        """The measured map as a candidate."""
+        assert self.measures is not None
+        return Candidate(self.report.route, self.a_to_b, self.measures)
+
+    @property
+    def expected(self) -> float:
+        """Fraction of A whose matches are likely to be right."""
+        assert self.measures is not None
+        return float(self.measures.areas @ map_confidence(self.a_to_b, self.a, self.b, self.measures))
+
+
+def make_copies(shapes: Sequence[Shape], size: int, progress: Progress | None) -> list[WorkingCopy]:
+    """Working copies of shapes, made side by side."""
+    if size and max(len(shape.vertices) for shape in shapes) > size:
+        begin_stage(progress, "working copies" if len(shapes) > 1 else "working copy")
+    with ThreadPoolExecutor(len(shapes)) as pool:
+        return list(pool.map(working_copy, shapes, [size] * len(shapes)))
+
+
+def lift_to_reference(
+    matched: IntArray, copy: WorkingCopy, surfaces: tuple[Surface, Surface], reference: Mesh
+) -> IntArray:
+    """Vertices of a reference for all vertices of a shape, from those of its copy; surfaces are those of both."""
+    if not copy.is_copy:
+        return matched
+    return lift_map(matched, copy, WorkingCopy(reference, reference, "the reference", reference), surfaces).a_to_b
+
+
+def guide_copy_map(found: CopyMap, pair: WorkingPair, method: RefineMethod) -> CopyMap:
+    """A map found without landmarks, refined again from what agrees with them; the same where there are none."""
+    landmarks = pair.landmarks_on_copies
+    if landmarks is None:
+        return found
+    start = found.soft_map
+    if start is None:
+        trust = map_confidence(found.a_to_b, found.a, found.b)
+        start = soft_map_from_point_map(found.a_to_b, len(found.b.vertices), trust)
+    start = guide_by_landmarks(start, found.a, found.b, landmarks)
+    refined = refine(start, found.a, found.b, method)
+    matched = refined.query_to_reference
+    report = replace(
+        found.report,
+        distortion=float(vertex_distortions(matched, found.a, found.b).mean()),
+        refinement=refined.report.as_dict(),
+    )
+    through = None if found.through is None else (found.through[1][matched], found.through[1])
+    return replace(found, a_to_b=matched, through=through, report=report, soft_map=found.soft_map and start)
+
+
+def pass_through_landmarks(
+    lifted: LiftedMap, a: Surface, b: Surface, landmarks: Landmarks, report: MatchReport
+) -> tuple[LiftedMap, MatchReport]:
+    """A map that passes through its landmarks, and the report with what contradicts them."""
+    matched, found = honour_landmarks(lifted.a_to_b, a, b, landmarks)
+    report = replace(report, landmarks=found.as_dict(), remarks=[*report.remarks, *found.contradictions])
+    points = lifted.points
+    if points is not None:
+        moved = np.flatnonzero(matched != lifted.a_to_b)
+        at_vertices = BarycentricPoints.at_vertices(b.faces, matched[moved])
+        faces, weights = points.faces.copy(), points.weights.copy()
+        faces[moved], weights[moved] = at_vertices.faces, at_vertices.weights
+        points = BarycentricPoints(faces, weights)
+    return LiftedMap(matched, points), report

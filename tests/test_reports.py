@@ -1,0 +1,66 @@
+"""Reports: the keys that `--json` prints are an interface, which code and scripts rely on."""
+
+from dataclasses import dataclass, fields, replace
+
+import pytest
+
+from acnn.evaluation.princeton import EvaluationReport, PerMapFigures, ShapeFigures
+from acnn.evaluation.segmentation import SegmentationReport
+from acnn.methods.run import RunRecord
+from acnn.patches.operator import PatchReport
+from acnn.reports import Report
+from acnn.runs.match_report import MatchReport, SegmentReport, UnitReport
+
+KEYS = {
+    EvaluationReport: "exact auc mean_error_x100 normalisation thresholds curve coverage shapes | per_map symmetric "
+    "refined smoothness descriptor seen_in_training seen_in_validation refinement seconds_per_shape working_copies",
+    ShapeFigures: "name exact mean_error_x100",
+    PerMapFigures: "exact auc mean_error_x100 flipped",
+    SegmentationReport: "accuracy mean_iou iou classes confusion shapes | seen_in_training seen_in_validation "
+    "seconds_per_shape",
+    RunRecord: "data train validation unit | method task classes content seconds_preparing step epoch loss accuracy "
+    "core_seconds best_step notice validation_exact seconds_training",
+    PatchReport: "vertices angles scales kernel seconds nnz_per_row | kernels_by_scale mass_kept mass_kept_per_scale "
+    "chart_vertices",
+    MatchReport: "route why model refinement remarks working_copies | unit distortion network_confidence verdict "
+    "judgement mean_confidence landmarks vertices target_vertices coverage notices map out page",
+    SegmentReport: "route model vertices mean_confidence classes notices labels image out",
+    UnitReport: "length why",
+}
+"""Keys of each report: those that are always there, and after the bar those that are there where they are known."""
+
+
+@pytest.mark.parametrize("kind", KEYS, ids=lambda kind: kind.__name__)
+def test_keys_are_kept(kind):
+    always, _, where_known = KEYS[kind].partition(" | ")
+    values = dict.fromkeys(always.split(), 0)
+    assert kind(**values).as_dict() == values
+    full = dict.fromkeys([field.name for field in fields(kind)], 1)
+    assert {*always.split(), *where_known.split()} <= set(kind(**full).as_dict())  # others may be added
+
+
+@dataclass(frozen=True, eq=False)
+class Inner(Report):
+    length: float
+
+
+@dataclass(frozen=True, eq=False)
+class Outer(Report):
+    name: str | None
+    inner: Inner
+    parts: tuple[Inner, ...] = ()
+    by_name: dict[str, Inner] | None = None
+
+
+def test_reports_are_read_by_attribute_and_like_dictionaries():
+    report = Outer(None, Inner(2.0))
+    assert report["inner"]["length"] == report.inner.length == 2.0
+    assert "by_name" not in report
+    assert report.get("by_name") is None
+    with pytest.raises(KeyError):
+        report["by_name"]
+    more = replace(report, parts=(Inner(1.0),), by_name={"a": Inner(3.0)})
+    plain = {"name": None, "inner": {"length": 2.0}, "parts": [{"length": 1.0}], "by_name": {"a": {"length": 3.0}}}
+    assert more.as_dict() == plain
+    assert more | {"page": Inner(4.0)} == {**plain, "page": {"length": 4.0}}
+    assert len(more) == 4
