@@ -31,7 +31,7 @@ from acnn.patches.anisotropic import build_patches
 from acnn.shapes import load
 from acnn.surface import surface_of
 from acnn.training.config import preset_config
-from acnn.training.prepared import describe_shape
+from acnn.training.prepared import compute_descriptors
 
 
 def main() -> None:
@@ -53,7 +53,7 @@ def main() -> None:
     shape = load(given.shape)
     surface = surface_of(shape)
     patches = Patches.of(build_patches(surface, config.patches))
-    f = torch.from_numpy(describe_shape(shape, surface, config.descriptors))
+    f = torch.from_numpy(compute_descriptors(shape, surface, config.descriptors))
     n = len(f)
     model = (
         run.model
