@@ -9,7 +9,10 @@ from acnn.evaluation.segmentation import SegmentationReport
 from acnn.methods.run import RunRecord
 from acnn.patches.operator import PatchReport
 from acnn.reports import Report
+from acnn.runs.data import FamilyReport, HumansReport, PartsReport
+from acnn.runs.machine import BenchReport, DoctorReport
 from acnn.runs.match_report import MatchReport, SegmentReport, UnitReport
+from acnn.runs.statistics import StatisticsReport
 
 KEYS = {
     EvaluationReport: "exact auc mean_error_x100 normalisation thresholds curve coverage shapes | per_map symmetric "
@@ -26,6 +29,13 @@ KEYS = {
     "judgement mean_confidence landmarks vertices target_vertices coverage notices map out page",
     SegmentReport: "route model vertices mean_confidence classes notices labels image out",
     UnitReport: "length why",
+    HumansReport: "out shapes subjects poses vertices remeshed seed seconds | kinds combine",
+    FamilyReport: "out kind shapes vertices parameters remeshed seed seconds",
+    PartsReport: "out data kind parts shapes missing missing_range mirrored seed seconds",
+    StatisticsReport: "out page shapes vertices modes missing standard_deviations explained_variance total_variance "
+    "compactness generalisation specificity groups names notices files",
+    BenchReport: "vertices angles scales architecture repeat parts",
+    DoctorReport: "python platform versions extras cores threads memory_mb cache data self_test problems",
 }
 """Keys of each report: those that are always there, and after the bar those that are there where they are known."""
 

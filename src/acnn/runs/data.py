@@ -8,6 +8,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from acnn.errors import InputError
 from acnn.files import check_outputs, write_atomic
 from acnn.input_files import read_json
 from acnn.progress import Progress
+from acnn.reports import Report
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.shapes.save import save
 from acnn.training.prepare import Failure
@@ -31,6 +33,68 @@ INSTALL = (
     "Generating humans needs the anny body model: pip install 'acnn[humans]'. Without a GPU, install torch's "
     "CPU build first, or several GB are downloaded: pip install torch --index-url https://download.pytorch.org/whl/cpu"
 )
+
+
+@dataclass(frozen=True, eq=False)
+class HumansReport(Report):
+    """What `acnn data humans --json` prints; `kinds` and `combine` are those of disturbed bodies."""
+
+    out: str
+    shapes: int
+    subjects: int
+    poses: int
+    vertices: int
+    remeshed: bool
+    seed: int
+    seconds: float
+    kinds: list[str] | None = None
+    combine: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class FamilyReport(Report):
+    """What `acnn data family --json` prints; `parameters` are the names of what varies."""
+
+    out: str
+    kind: str
+    shapes: int
+    vertices: int
+    parameters: list[str]
+    remeshed: bool
+    seed: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class PartsReport(Report):
+    """What `acnn data parts --json` prints.
+
+    Attributes
+    ----------
+    out, data : str
+        The folder, and what opens the partial shapes as a dataset.
+    kind : str
+        `cuts` or `holes`.
+    parts, shapes : int
+        Number of partial shapes, and of shapes that they were cut from.
+    missing, missing_range : float, list of float
+        Mean, least and largest missing fraction of the area.
+    mirrored : bool
+        Whether all of them have a mirrored ground truth.
+    seed : int
+    seconds : float
+    """
+
+    out: str
+    data: str
+    kind: str
+    parts: int
+    shapes: int
+    missing: float
+    missing_range: list[float]
+    mirrored: bool
+    seed: int
+    seconds: float
 
 
 def humans_into(
@@ -46,7 +110,7 @@ def humans_into(
     workers: int = 1,
     force: bool = False,
     progress: Callable[[str], None] | None = None,
-) -> dict[str, Any]:
+) -> HumansReport:
     """Generate humans with `write_humans`, or disturbed ones with `write_disturbed`.
 
     Humans that were generated in the folder before are overwritten, other files only with `force`.
@@ -76,8 +140,7 @@ def humans_into(
 
     Returns
     -------
-    dict[str, Any]
-        The facts that `acnn data humans --json` prints.
+    HumansReport
 
     Raises
     ------
@@ -98,7 +161,6 @@ def humans_into(
 
     began = time.perf_counter()
     earlier = human_files(folder, written_humans(folder))
-    disturbed: dict[str, Any] = {}
     if kinds is None:
         check_outputs(human_files(folder, human_names(subjects, poses)), earlier=earlier, force=force)
         written = write_humans(folder, subjects, poses, vertices, seed, remeshed=remeshed, progress=progress)
@@ -112,18 +174,18 @@ def humans_into(
         written = write_disturbed(
             folder, names, subjects, poses, vertices, seed, combine=combine, workers=workers, progress=progress
         )
-        disturbed = {"kinds": list(names), "combine": combine}
-    return {
-        "out": str(written),
-        "shapes": subjects * poses,
-        "subjects": subjects,
-        "poses": poses,
-        "vertices": vertices,
-        "remeshed": remeshed,
-        "seed": seed,
-        "seconds": time.perf_counter() - began,
-        **disturbed,
-    }
+    return HumansReport(
+        out=str(written),
+        shapes=subjects * poses,
+        subjects=subjects,
+        poses=poses,
+        vertices=vertices,
+        remeshed=remeshed,
+        seed=seed,
+        seconds=time.perf_counter() - began,
+        kinds=None if kinds is None else list(names),
+        combine=None if kinds is None else combine,
+    )
 
 
 def _checked_kinds(kinds: str | None, combine: float, workers: int, vertices: int, remeshed: bool) -> tuple[str, ...]:
@@ -156,7 +218,7 @@ def family_into(
     seed: int = 0,
     force: bool = False,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> FamilyReport:
     """Generate a family with `make_family` and write it with `write_family`.
 
     A family of the same kind in the folder is overwritten, other files only with `force`.
@@ -184,8 +246,7 @@ def family_into(
 
     Returns
     -------
-    dict[str, Any]
-        The facts that `acnn data family --json` prints.
+    FamilyReport
 
     Raises
     ------
@@ -206,16 +267,16 @@ def family_into(
     for path in family_files(folder, before):
         path.unlink(missing_ok=True)
     write_family(folder, family, seed=seed, remeshed=remeshed, progress=progress)
-    return {
-        "out": str(folder),
-        "kind": kind,
-        "shapes": count,
-        "vertices": vertices,
-        "parameters": list(family.names),
-        "remeshed": remeshed,
-        "seed": seed,
-        "seconds": time.perf_counter() - began,
-    }
+    return FamilyReport(
+        out=str(folder),
+        kind=kind,
+        shapes=count,
+        vertices=vertices,
+        parameters=list(family.names),
+        remeshed=remeshed,
+        seed=seed,
+        seconds=time.perf_counter() - began,
+    )
 
 
 def make_parts(
@@ -228,7 +289,7 @@ def make_parts(
     seed: int = 0,
     force: bool = False,
     progress: Progress | None = None,
-) -> tuple[dict[str, Any], list[Failure]]:
+) -> tuple[PartsReport, list[Failure]]:
     """Generate partial shapes with exact ground truth, in the layout that `acnn.datasets.shrec16` reads.
 
     The null shape is the mesh itself, or the reference of the dataset: then partial shapes are cut from all shapes of
@@ -256,8 +317,9 @@ def make_parts(
 
     Returns
     -------
-    tuple[dict[str, Any], list[Failure]]
-        The facts that `acnn data parts --json` prints, and the shapes that could not be cut.
+    report : PartsReport
+    failures : list of Failure
+        The shapes that could not be cut.
 
     Raises
     ------
@@ -306,19 +368,19 @@ def make_parts(
     if progress:
         progress(len(names), len(names))
     fractions = [entry["missing"] for entry in entries]
-    facts = {
-        "out": str(folder),
-        "data": str(folder / chosen / cls),
-        "kind": chosen,
-        "parts": len(entries),
-        "shapes": len({entry["of"] for entry in entries}),
-        "missing": float(np.mean(fractions)),
-        "missing_range": [min(fractions), max(fractions)],
-        "mirrored": mirrored == len(entries),
-        "seed": seed,
-        "seconds": time.perf_counter() - began,
-    }
-    return facts, failures
+    report = PartsReport(
+        out=str(folder),
+        data=str(folder / chosen / cls),
+        kind=chosen,
+        parts=len(entries),
+        shapes=len({entry["of"] for entry in entries}),
+        missing=float(np.mean(fractions)),
+        missing_range=[min(fractions), max(fractions)],
+        mirrored=mirrored == len(entries),
+        seed=seed,
+        seconds=time.perf_counter() - began,
+    )
+    return report, failures
 
 
 def _check_folder(folder: Path) -> None:

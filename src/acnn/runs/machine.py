@@ -6,7 +6,8 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from acnn._version import __version__
 from acnn.cache import cache_folder, cache_summary
 from acnn.files import can_write
 from acnn.progress import Progress
+from acnn.reports import Report
 from acnn.runs.cost import machine_memory_mb, peak_memory_mb
 
 PAIRS = 200
@@ -37,7 +39,55 @@ MAX_KERNEL_ERROR, MAX_LAYER_ERROR = 0.02, 1e-3
 """Largest errors that pass the self-test: L1 error of a kernel row, and largest difference of a layer output."""
 
 
-def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = None) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class BenchReport(Report):
+    """What `acnn bench --json` prints.
+
+    Attributes
+    ----------
+    vertices, angles, scales, architecture, repeat
+        The shape and the settings.
+    parts : list of dict
+        For each step its `name`, `seconds`, and `peak_memory_mb` of the process up to then; beside peers also `ratio`,
+        its time divided by that of acnn.
+    """
+
+    vertices: int
+    angles: int
+    scales: list[float]
+    architecture: str
+    repeat: int
+    parts: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class DoctorReport(Report):
+    """What `acnn doctor --json` prints; the only paths in it are those of the cache and of `ACNN_DATA`.
+
+    Attributes
+    ----------
+    python, platform, versions, extras, cores, threads, memory_mb
+        Of this machine.
+    cache, data, self_test : dict
+        As `cache_state`, `data_state` and `self_test` return them.
+    problems : list of str
+        Messages with advice.
+    """
+
+    python: str
+    platform: str
+    versions: dict[str, str | None]
+    extras: dict[str, str | None]
+    cores: int
+    threads: dict[str, int | None]
+    memory_mb: dict[str, float]
+    cache: dict[str, Any]
+    data: dict[str, Any]
+    self_test: dict[str, Any]
+    problems: list[str] = field(default_factory=list)
+
+
+def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = None) -> BenchReport:
     """Time the main steps one after the other, in this process.
 
     Each step runs once for compilation and loading, and then `repeat` times; the best time counts.
@@ -53,9 +103,7 @@ def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = N
 
     Returns
     -------
-    dict[str, Any]
-        `vertices`, the settings, and `parts`: for each step its `name`, `seconds`, and `peak_memory_mb` of the process
-        up to then; with `peers` also `ratio`, its time divided by that of acnn.
+    BenchReport
     """
     steps = _steps()
     if peers:
@@ -77,48 +125,41 @@ def bench(*, peers: bool = False, repeat: int = 2, progress: Progress | None = N
         if base and row["name"].startswith("eigenpairs"):
             row["ratio"] = row["seconds"] / base
     config = _config()
-    return {
-        "vertices": len(_human().vertices),
-        "angles": config.patches.angles,
-        "scales": list(config.patches.scales),
-        "architecture": config.train.architecture,
-        "repeat": repeat,
-        "parts": rows,
-    }
+    return BenchReport(
+        vertices=len(_human().vertices),
+        angles=config.patches.angles,
+        scales=list(config.patches.scales),
+        architecture=config.train.architecture,
+        repeat=repeat,
+        parts=rows,
+    )
 
 
-def examine() -> dict[str, Any]:
-    """Collect everything that `acnn doctor` reports.
-
-    Returns
-    -------
-    dict[str, Any]
-        `python, platform, versions, extras, cores, threads, memory_mb, cache, data, self_test, problems`; the last
-        is a list of messages with advice. The only paths are those of the cache and of `ACNN_DATA`.
-    """
+def examine() -> DoctorReport:
+    """Collect everything that `acnn doctor` reports."""
     versions = {"acnn": __version__} | {name: _version(name) for name in PACKAGES}
-    facts: dict[str, Any] = {
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}",
-        "versions": versions,
-        "extras": {extra: _version(package) for extra, package in EXTRAS.items()},
-        "cores": _cores(),
-        "threads": _threads(),
-        "memory_mb": machine_memory_mb() | {"peak": peak_memory_mb()},
-        "cache": cache_state(cache_folder()),
-        "data": data_state(os.environ.get("ACNN_DATA")),
-        "self_test": self_test(),
-    }
-    return facts | {"problems": problems(facts)}
+    report = DoctorReport(
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}",
+        versions=versions,
+        extras={extra: _version(package) for extra, package in EXTRAS.items()},
+        cores=_cores(),
+        threads=_threads(),
+        memory_mb=machine_memory_mb() | {"peak": peak_memory_mb()},
+        cache=cache_state(cache_folder()),
+        data=data_state(os.environ.get("ACNN_DATA")),
+        self_test=self_test(),
+    )
+    return replace(report, problems=problems(report))
 
 
-def problems(facts: dict[str, Any]) -> list[str]:
-    """List the problems in the facts of `examine`.
+def problems(facts: Mapping[str, Any]) -> list[str]:
+    """List the problems in what `examine` collects.
 
     Parameters
     ----------
-    facts : dict[str, Any]
-        As `examine` collects them.
+    facts : mapping of str to Any
+        A report of `examine`.
 
     Returns
     -------

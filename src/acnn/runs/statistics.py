@@ -19,6 +19,7 @@ from acnn.files import check_outputs, write_atomic
 from acnn.input_files import read_lines, read_npz, read_table
 from acnn.progress import Progress, begin_stage
 from acnn.registration.statistics import ShapeStatistics, shape_statistics
+from acnn.reports import Report
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh
 from acnn.shapes.save import save
@@ -58,6 +59,28 @@ class Collection:
     failures: tuple[Failure, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class StatisticsReport(Report):
+    """What `acnn statistics --json` prints: files, the key figures of `ShapeStatistics.as_dict`, and notices."""
+
+    out: str
+    page: str
+    shapes: int
+    vertices: int
+    modes: int
+    missing: float
+    standard_deviations: list[float]
+    explained_variance: list[float]
+    total_variance: float
+    compactness: list[float]
+    generalisation: list[float]
+    specificity: list[float]
+    groups: dict[str, Any] | None
+    names: list[str]
+    notices: list[str]
+    files: list[str]
+
+
 def statistics_files(
     folder: Path,
     out: Path,
@@ -69,7 +92,7 @@ def statistics_files(
     seed: int = 0,
     force: bool = False,
     progress: Progress | None = None,
-) -> tuple[dict[str, Any], list[Failure]]:
+) -> tuple[StatisticsReport, list[Failure]]:
     """Compute the statistics of a folder of meshes with `shape_statistics`, and write them.
 
     Files: `statistics.npz` with all arrays; `mean.ply`, and `mode_K_minus.ply` and `mode_K_plus.ply` for the mean
@@ -95,8 +118,7 @@ def statistics_files(
 
     Returns
     -------
-    facts : dict[str, Any]
-        What `acnn statistics --json` prints.
+    report : StatisticsReport
     failures : list of Failure
         Files that could not be used.
 
@@ -146,15 +168,15 @@ def statistics_files(
     title = folder.resolve().name
     page = StatisticsPage(title, statistics, collection.faces, collection.names, labels, notices)
     write_statistics_page(page, out / "statistics.html")
-    facts = {
-        "out": str(out),
-        "page": str(out / "statistics.html"),
+    report = StatisticsReport(
+        out=str(out),
+        page=str(out / "statistics.html"),
         **statistics.as_dict(),
-        "names": list(collection.names),
-        "notices": notices,
-        "files": [path.name for path in files],
-    }
-    return facts, list(collection.failures)
+        names=list(collection.names),
+        notices=notices,
+        files=[path.name for path in files],
+    )
+    return report, list(collection.failures)
 
 
 def read_collection(folder: Path, *, progress: Progress | None = None) -> Collection:
