@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from acnn.arguments import check_arguments
+from acnn.correspondence.class_labels import class_borders, label_classes
 from acnn.correspondence.map_files import files_of_match, fingerprint
 from acnn.correspondence.match_checks import check_matchable
 from acnn.datasets.dataset import Classes, Dataset
@@ -67,7 +68,13 @@ class Segmentation:
 
 @check_arguments
 def segment_shape(
-    shape: Shape, run: Run, *, unit: float | None = None, cache: bool = True, progress: Progress | None = None
+    shape: Shape,
+    run: Run,
+    *,
+    regularise: bool = True,
+    unit: float | None = None,
+    cache: bool = True,
+    progress: Progress | None = None,
 ) -> Segmentation:
     """Label the vertices of a mesh or cloud with the classes of a run.
 
@@ -77,6 +84,8 @@ def segment_shape(
         As `load` returns it.
     run : Run
         Trained for segmentation, from `open_run`.
+    regularise : bool
+        Whether neighbouring vertices decide together (`label_classes`), or each takes its most probable class.
     unit : float or None
         Length of one normalised unit in the shape's coordinates; None is that of the run where it has one, else the
         shape's own geodesic diameter / 200.
@@ -96,8 +105,8 @@ def segment_shape(
     run.check_triangulation(shape)
     inputs = run.prepare(shape, unit=unit, cache=cache, progress=begin_stage(progress, "operators"))
     begin_stage(progress, "network output")
-    classes, confidence = _labelled(run, inputs)
-    return Segmentation(shape, surface_of(shape, inputs.unit), classes, confidence, run.class_names)
+    surface = surface_of(shape, inputs.unit)
+    return Segmentation(shape, surface, *_labelled(run, inputs, surface, regularise), run.class_names)
 
 
 def segment_file(
@@ -178,7 +187,13 @@ def segment_file(
 
 
 def evaluate_segmentation(
-    run: Run, dataset: Dataset, names: Sequence[str], *, workers: int = 1, progress: Progress | None = None
+    run: Run,
+    dataset: Dataset,
+    names: Sequence[str],
+    *,
+    regularise: bool = True,
+    workers: int = 1,
+    progress: Progress | None = None,
 ) -> tuple[SegmentationReport, list[Failure]]:
     """Label shapes whose classes are known, and compare.
 
@@ -190,6 +205,8 @@ def evaluate_segmentation(
         With the run's reference, or with classes of its own.
     names : Sequence[str]
         Shapes to test on.
+    regularise : bool
+        As for `segment_shape`.
     workers : int
         Number of processes that prepare.
     progress : Progress or None
@@ -220,10 +237,11 @@ def evaluate_segmentation(
         try:
             whole = data.named(shape.name).read().shape
             run.check_triangulation(whole)
+            surface = surface_of(whole, shape.unit)
             began = time.perf_counter()
-            classes, _ = _labelled(run, shape)
+            classes, _ = _labelled(run, shape, surface, regularise)
             seconds.append(time.perf_counter() - began)
-            areas = surface_of(whole, shape.unit).vertex_areas
+            areas = surface.vertex_areas
             evaluations.append(evaluate_classes(classes, shape.labels, areas, len(run.class_names), shape.name))
             content[shape.name] = shape.content
         except InputError as error:
@@ -240,10 +258,13 @@ def evaluate_segmentation(
     return report, failures
 
 
-def _labelled(run: Run, inputs: Any) -> tuple[IntArray, FloatArray]:
-    """Most probable class of each vertex, and its probability."""
-    soft = run.soft_map(inputs, k=1)
-    return soft.query_to_reference, soft.probabilities[:, 0].astype(np.float64)
+def _labelled(run: Run, inputs: Any, surface: Surface, regularise: bool) -> tuple[IntArray, FloatArray]:
+    """Class of each vertex, and the network's probability of it."""
+    count = len(run.class_names)
+    soft = run.soft_map(inputs, k=count if regularise else 1)
+    if not regularise:
+        return soft.query_to_reference, soft.probabilities[:, 0].astype(np.float64)
+    return label_classes(soft, surface, class_borders(run.reference_classes, run.reference.faces, count))
 
 
 def _classes_for(run: Run, dataset: Dataset) -> Classes | None:
