@@ -2,6 +2,8 @@
 
 import os
 
+import pytest
+
 # Some virtual machines announce AMX without being able to run it, and there any product of bfloat16 matrices ends torch
 # with an illegal instruction. oneDNN reads this when torch is imported.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
@@ -28,3 +30,14 @@ def pytest_collection_modifyitems(items):
     """Begin with the longest files: a process that is given one of them at the end would keep the others waiting."""
     order = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: order.get("/".join(item.path.parts[-2:]), len(order)))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shared_cache(tmp_path_factory):
+    """A cache for all tests without one of their own, in all processes: not that of whoever runs them."""
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:  # each process has a folder in that of the session
+        folder = folder.parent
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ACNN_CACHE", str(folder / "acnn-cache"))
+        yield

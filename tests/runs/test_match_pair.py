@@ -25,14 +25,6 @@ from acnn.surface.simplify import remesh
 from acnn.training.prepare import prepare
 
 
-@pytest.fixture(scope="module", autouse=True)
-def cache(tmp_path_factory):
-    """A cache for all tests of this file."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("ACNN_CACHE", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 def mean_error_x100(matched, truth, mesh):
     """Straight distance from the truth over sqrt(area): a lower bound of the geodesic error, near it where small."""
     area = 0.5 * np.linalg.norm(
