@@ -20,7 +20,7 @@ for path in sorted(folder.glob("*.ply")):
     shot = acnn.shot_descriptors(mesh.vertices, mesh.faces, radius=0.2)
     np.save(path.with_suffix(".npy"), np.hstack([shot, wks_of(mesh, 20), curvatures]).astype(np.float32))
 
-config = acnn.preset_config("quick").with_changes({"kinds": "file", "angles": 4, "epochs": 30})
+config = acnn.preset_config("quick").with_changes({"kinds": "file", "angles": 4, "epochs": 10})
 acnn.train_run(folder, "04_run", config, resume=True)
 run = acnn.open_run("04_run")
 mesh = acnn.load(folder / "human_00.ply")

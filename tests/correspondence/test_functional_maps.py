@@ -64,7 +64,9 @@ def test_a_basis_is_orthonormal_and_free_of_scale():
     np.testing.assert_allclose(small.functions, large.functions, atol=1e-6)
 
 
-def test_nearest_points_are_those_of_all_distances():
+@pytest.mark.parametrize("on_one_core", [0, 10**9])
+def test_nearest_points_are_those_of_all_distances(on_one_core, monkeypatch):
+    monkeypatch.setattr("acnn.correspondence.functional_map.ON_ONE_CORE", on_one_core)
     random = np.random.default_rng(0)
     points, among = random.standard_normal((300, 7)) + 100, random.standard_normal((211, 7)) + 100
     every = ((points[:, None] - among[None]) ** 2).sum(axis=2).argmin(axis=1)

@@ -22,6 +22,9 @@ from acnn.types import FloatArray, IntArray
 
 Side = Literal["reference", "query"]
 
+ON_ONE_CORE = 500_000
+"""Below so many pairs of points, distances are computed on one core: starting threads would take as much time."""
+
 
 @dataclass(frozen=True, eq=False)
 class SpectralBasis:
@@ -410,8 +413,9 @@ def nearest_points(points: NDArray[np.floating], among: NDArray[np.floating], bl
         nearest[first : first + block] = products.argmin(axis=1)
 
     firsts = range(0, len(left), block)
-    if len(firsts) == 1:
-        compare(0)
+    if len(firsts) == 1 or len(left) * len(among) < ON_ONE_CORE:
+        for first in firsts:
+            compare(first)
         return nearest
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         deque(pool.map(compare, firsts), maxlen=0)
