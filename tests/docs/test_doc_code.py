@@ -1,8 +1,8 @@
 """Commands and Python blocks of the Markdown files run as they stand, on the files of `acnn sample`.
 
-Commands of `RUN` run first, in their order, in one folder, but with the numbers of steps of `SMALLER`; then the Python
-blocks of all pages, in the same folder. The blocks of a page share their names. Commands that serve a page, or that
-train for minutes, are only parsed (`test_doc_commands.py`).
+Commands of `RUN` run first, in their order, in one folder; then the Python blocks of all pages, in the same folder. The
+blocks of a page share their names. Commands that serve a page, or that train for minutes, are only parsed
+(`test_doc_commands.py`).
 """
 
 import os
@@ -18,7 +18,6 @@ from acnn.training import RunConfig
 
 RUN = ("README.md", "docs/index.md", "docs/tutorial.md", "docs/collections.md")
 NOT_RUN = ("acnn view", "acnn demo")
-SMALLER = {"steps=60": "steps=12 --set rounds=1", "steps=10": "steps=4 --set rounds=1"}
 COMMANDS = list(
     dict.fromkeys(
         line
@@ -40,17 +39,10 @@ def workplace(tmp_path_factory):
         patch.chdir(folder)
         groups = [f"bone_{i:03d},{'young' if i < 3 else 'old'}" for i in range(6)]
         (folder / "groups.csv").write_text("\n".join(["name,group", *groups, ""]))
-        yield folder, {line: main(shlex.split(smaller(line))[1:]) for line in COMMANDS}
-
-
-def smaller(line):
-    for text, less in SMALLER.items():
-        line = line.replace(text, less)
-    return line
+        yield folder, {line: main(shlex.split(line)[1:]) for line in COMMANDS}
 
 
 def test_there_are_commands_and_blocks():
-    assert all(any(text in line for line in COMMANDS) for text in SMALLER)
     assert COMMANDS[0] == "acnn sample --out sample"
     assert {line.split()[1] for line in COMMANDS} >= {"info", "match", "transfer", "train", "evaluate", "report"}
     assert {"README.md", "docs/engineers.md", "docs/tutorial.md"} <= {page.name for page in WITH_CODE}
