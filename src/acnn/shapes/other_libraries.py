@@ -5,7 +5,7 @@ None of these libraries is imported: an object with the attributes that are read
 | library | points | faces | read as well |
 |---|---|---|---|
 | trimesh | `vertices` | `faces` (m, 3) | colours and texture of `visual`, `colors` of a cloud |
-| pyvista | `points` | `faces`: the corners of each polygon after their number | `point_data`: `RGB`, `RGBA`, `Normals` |
+| pyvista | `points` | `faces`: corners of each polygon after their number | `point_data`: `RGB`, `RGBA`, `Normals` |
 | PyTorch Geometric | `pos` | `face` (3, m) | |
 """
 
