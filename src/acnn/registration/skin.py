@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.registration.procrustes import fit_motions
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.shapes.skin import INFLUENCES, Skin, strongest
 from acnn.shapes.topology import mesh_edges
-from acnn.types import FloatArray
+
+FloatArray = NDArray[np.float64]
 
 FLAT = 1e-3
 """A joint whose vertices have a second principal extent below this fraction of the first has no rotation of its own."""
@@ -55,7 +57,7 @@ def transfer_skin(skin: Skin, source: Mesh, target: Mesh, points: BarycentricPoi
     rows = np.repeat(np.arange(len(corners)), INFLUENCES)
     weights = sp.csr_array((kept.ravel(), (rows, joints.ravel())), shape=(len(corners), len(skin.names)))
     weights.eliminate_zeros()
-    here = points.interpolate(source.vertices[source.faces])
+    here = np.asarray(points.interpolate(source.vertices[source.faces]), np.float64)
     return Skin(skin.names, skin.parents, _moved_joints(skin, weights, here, target), weights)
 
 
@@ -64,16 +66,16 @@ def _moved_joints(skin: Skin, weights: sp.csr_array, here: FloatArray, target: M
     edges = mesh_edges(target.faces).vertices
     before, after = (np.linalg.norm(x[edges[:, 0]] - x[edges[:, 1]], axis=1).sum() for x in (here, target.vertices))
     scale = float(after / max(before, 1e-300))
-    scaled = scale * here
-    everything = fit_motions(scaled[None], target.vertices, np.ones((1, len(here))))
+    scaled, there = scale * here, np.asarray(target.vertices, np.float64)
+    everything = fit_motions(scaled[None], there, np.ones((1, len(here))))
     columns = sp.csc_array(weights)
     motions: dict[int, tuple[FloatArray, FloatArray]] = {-1: (everything[0][0], everything[2][0])}
-    transforms = skin.transforms.copy()
+    transforms = np.array(skin.transforms, np.float64)
     for joint in _parents_first(skin):
         part = slice(columns.indptr[joint], columns.indptr[joint + 1])
         vertices, weight = columns.indices[part], columns.data[part] ** 2
         if _spans_a_frame(scaled[vertices], weight):
-            fitted = fit_motions(scaled[vertices][None], target.vertices[vertices], weight[None])
+            fitted = fit_motions(scaled[vertices][None], there[vertices], weight[None])
             motions[joint] = fitted[0][0], fitted[2][0]
         else:
             motions[joint] = motions[int(skin.parents[joint])]

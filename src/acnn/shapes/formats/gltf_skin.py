@@ -22,7 +22,7 @@ class VertexBlock(NamedTuple):
 
     node: int
     attributes: dict[str, int]
-    count: int
+    vertices: int
 
 
 def scene_skin(document: dict[str, Any], arrays: Buffers, blocks: Sequence[VertexBlock]) -> Skin:
@@ -148,4 +148,4 @@ def _transforms(skin: dict[str, Any], arrays: Buffers, joints: int) -> NDArray[n
         sizes = np.abs(np.linalg.det(matrices[:, :3, :3])) if np.isfinite(matrices).all() else np.zeros(joints)
     if not (sizes > 0).all() or not np.isfinite(sizes).all() or (matrices[:, 3] != [0, 0, 0, 1]).any():
         raise FormatError("an inverse bind matrix of its skin is not an invertible affine transform")
-    return np.linalg.inv(matrices)
+    return np.asarray(np.linalg.inv(matrices), np.float64)
