@@ -105,11 +105,28 @@ def shape_targets(folder: Path) -> list[Target]:
         Target(f"obj {name}", textured, name, lambda path: load_and_check(path.with_name("textured.obj")))
         for name in beside
     ]
-    return [*found, Target("gltf buffer", {**_files(folder, "apart.gltf", "apart.bin")}, "apart.bin", _load_gltf)]
+    return [
+        *found,
+        Target("gltf buffer", {**_files(folder, "apart.gltf", "apart.bin")}, "apart.bin", _load_gltf),
+        Target("skin glb", {"skin.glb": skinned_glb()}, "skin.glb", _load_skin),
+    ]
 
 
 def _load_gltf(path: Path) -> object:
     return load_and_check(path.with_name("apart.gltf"))
+
+
+def _load_skin(path: Path) -> object:
+    from acnn.shapes import Mesh, load, load_skin
+
+    mesh = load(path)
+    if not isinstance(mesh, Mesh):
+        return mesh
+    skin = load_skin(path, mesh)
+    assert skin.weights.shape == (len(mesh.vertices), len(skin.names)), "weights of other vertices"
+    assert np.isfinite(skin.transforms).all(), "transforms are not finite"
+    assert np.isfinite(skin.weights.data).all(), "weights are not finite"
+    return skin
 
 
 def _files(folder: Path, *names: str) -> dict[str, bytes]:
@@ -266,6 +283,22 @@ def grid_on_a_tube(around: int, along: int) -> tuple[np.ndarray, np.ndarray, np.
     uv_faces = np.concatenate([np.column_stack(uv_at[:3]), np.column_stack([uv_at[0], uv_at[2], uv_at[3]])])
     u, v = np.meshgrid(np.arange(around + 1) / around, np.arange(along) / along, indexing="ij")
     return vertices, faces.astype(np.int32), np.column_stack([u.ravel(), v.ravel()]), uv_faces.astype(np.int32)
+
+
+def skinned_glb() -> bytes:
+    """A tube with three joints, as GLB."""
+    import scipy.sparse as sp
+
+    from acnn.shapes import Mesh, Skin
+    from acnn.shapes.formats.gltf import write_glb
+
+    vertices, faces, _, _ = grid_on_a_tube(24, 16)
+    height = vertices[:, 2] / 3
+    weights = sp.csr_array(np.column_stack([1 - height, height * (1 - height), height**2]))
+    transforms = np.tile(np.eye(4), (3, 1, 1))
+    transforms[:, 2, 3] = 0, 1, 2
+    skin = Skin(("hip", "knee", "ankle"), np.array([-1, 0, 1], np.int32), transforms, weights)
+    return write_glb(Mesh(vertices, faces), skin)
 
 
 def other_ply(mesh, ascii_text: bool) -> bytes:

@@ -14,6 +14,8 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 import numpy as np
 from numpy.typing import ArrayLike
 
+from acnn.errors import InputError
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -21,6 +23,8 @@ _ARRAYS = ("ndarray", "memmap", "list", "tuple", "Tensor", "Trimesh", "PointClou
 _REMEDIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Mesh", ("Surface",), "give the shape that the surface was built from"),
     ("Mesh", ("str",), "read it with acnn.load"),
+    ("Mesh", ("Scene",), "take its mesh with its method to_mesh"),
+    ("Mesh", ("UnstructuredGrid", "StructuredGrid", "ImageData"), "take its surface with its method extract_surface"),
     ("Mesh", _ARRAYS, "make one with acnn.from_arrays"),
     ("Surface", ("Mesh", "PointCloud"), "make one with acnn.surface_of"),
     ("Surface", _ARRAYS, "make a shape with acnn.from_arrays, and its surface with acnn.surface_of"),
@@ -35,8 +39,9 @@ _REMEDIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
 def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     """Make a function raise TypeError for arguments that are not of the annotated types.
 
-    Integers are accepted as numbers, and NumPy's numbers as Python's. The elements of lists and arrays are not checked
-    here, but by the function itself.
+    Integers are accepted as numbers, and NumPy's numbers as Python's. Objects of other libraries are converted where an
+    annotated class has `from_library`, a function of an object that returns None for what it does not know. The
+    elements of lists and arrays are not checked here, but by the function itself.
 
     Parameters
     ----------
@@ -59,11 +64,14 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            given = signature.bind(*args, **kwargs)
         except TypeError:
-            given = {}  # too few or too many arguments: the call below raises Python's own message
-        _check(function.__qualname__.removesuffix(".__init__"), given, hints())
-        return function(*args, **kwargs)
+            return function(*args, **kwargs)  # too few or too many arguments: raises Python's own message
+        made = _check(function.__qualname__.removesuffix(".__init__"), given.arguments, hints())
+        if not made:
+            return function(*args, **kwargs)
+        given.arguments.update(made)
+        return function(*given.args, **given.kwargs)
 
     return checked
 
@@ -84,11 +92,29 @@ def check_fields(record: Any) -> None:
     _check(kind.__name__, vars(record), get_type_hints(kind))
 
 
-def _check(where: str, values: Mapping[str, Any], hints: Mapping[str, Any]) -> None:
+def _check(where: str, values: Mapping[str, Any], hints: Mapping[str, Any]) -> dict[str, Any]:
+    """Raise TypeError for the first value of a wrong type; the values that were converted, by name."""
+    converted = {}
     for name, value in values.items():
         hint = hints.get(name, Any)
-        if not _fits(value, hint):
+        if _fits(value, hint):
+            continue
+        try:
+            converted[name] = _from_library(value, hint)
+        except InputError as error:
+            raise InputError(f"{where}: {name}: {error}") from error
+        if converted[name] is None:
             raise TypeError(_message(where, name, hint, value))
+    return converted
+
+
+def _from_library(value: Any, hint: Any) -> Any:
+    """What an annotation asks for, made of an object of another library; None where that is not possible."""
+    for kind in _choices(hint) if get_origin(hint) in (Union, types.UnionType) else [hint]:
+        made = kind.from_library(value) if hasattr(kind, "from_library") else None
+        if made is not None and _fits(made, hint):
+            return made
+    return None
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -85,3 +85,10 @@ def test_stored_shapes_are_those_that_are_computed():
     assert np.allclose(stored.points, made.points, atol=1e-6)
     assert np.array_equal(stored.kept, made.kept)
     assert np.array_equal(stored.faces, made.faces)
+
+
+def test_quiet_prints_no_listing(folder, capsys):
+    assert main(["sample", "--out", str(folder), "--quiet"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"{folder}: 22 files\n"
+    assert printed.err == ""

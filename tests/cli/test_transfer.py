@@ -89,3 +89,24 @@ def test_exactly_one_thing_is_carried(tmp_path, capsys):
     assert "--texture and --colors are given" in capsys.readouterr().err
     assert main(["transfer", *shapes, "--texture"]) == 2
     assert "b.ply" in capsys.readouterr().err
+
+
+def test_a_skin_and_a_map_are_written(tmp_path, capsys):
+    import scipy.sparse as sp
+
+    from acnn.shapes import Skin
+    from acnn.shapes.formats.gltf import write_glb
+
+    mesh = sphere(1)
+    save(mesh, tmp_path / "a.ply")
+    skin = Skin(("root",), np.array([-1], np.int32), np.eye(4)[None], sp.csr_array(np.ones((len(mesh.vertices), 1))))
+    (tmp_path / "b.glb").write_bytes(write_glb(mesh, skin))
+    np.savetxt(tmp_path / "one.map", np.arange(len(mesh.vertices)) + 1, fmt="%d")
+    shapes = [str(tmp_path / "one.map"), "--from", str(tmp_path / "b.glb"), "--to", str(tmp_path / "a.ply")]
+    assert main(["transfer", *shapes, "--out", str(tmp_path / "o.glb"), "--skin"]) == 0
+    assert "skin for 42 vertices\n1 joints" in capsys.readouterr().out
+    assert main(["transfer", *shapes, "--out", str(tmp_path / "o.txt"), "--map", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 42
+    assert (tmp_path / "o.txt").read_text().split() == [str(i) for i in range(42)]
+    assert main(["transfer", *shapes, "--out", str(tmp_path / "o.ply"), "--skin"]) == 2
+    assert "PLY cannot store skins" in capsys.readouterr().err

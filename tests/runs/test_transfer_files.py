@@ -248,3 +248,51 @@ def test_skin_weights_stay_convex_and_a_map_serves_both_directions(tmp_path):
     np.testing.assert_allclose(on_a.sum(axis=1), 1.0, atol=1e-12)
     transfer_files(tmp_path, *[tmp_path / n for n in ("a.ply", "b.ply", "on_b.npy")], "labels", tmp_path / "on_a.npy")
     np.testing.assert_allclose(np.load(tmp_path / "on_b.npy"), skin, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "base"), [("out.txt", 0), ("out.vts", 1), ("out.map", 1), ("out.npz", None)])
+def test_maps_are_written_and_read_in_every_format(pair, name, base):
+    folder, _, _, a_to_b = pair
+    files = folder / "b.ply", folder / "a.off"
+    facts = transfer_files(folder / "a_to_b.txt", *files, folder / "new" / name, "map")
+    if base is not None:
+        np.testing.assert_array_equal(np.loadtxt(folder / "new" / name, dtype=int), a_to_b + base)
+        assert facts["rows"] == len(a_to_b)
+    a, b = load(folder / "a.off"), load(folder / "b.ply")
+    again = read_map(folder / "new" / name, a, b)
+    np.testing.assert_array_equal(again.vertices, read_map(folder / "a_to_b.txt", a, b).vertices)
+    transfer_files(folder / "new" / name, *files, folder / "back.txt", "map")
+    np.testing.assert_array_equal(np.loadtxt(folder / "back.txt", dtype=int), a_to_b)
+    with pytest.raises(InputError, match="already exists"):
+        transfer_files(folder / "a_to_b.txt", *files, folder / "new" / name, "map")
+
+
+def test_maps_of_other_formats_and_outside_the_shape_are_refused(pair):
+    folder, b, _, a_to_b = pair
+    files = folder / "b.ply", folder / "a.off"
+    with pytest.raises(InputError, match=r"cannot be written as '\.csv'. Use one of .*\.map \(1-based\)"):
+        transfer_files(folder / "a_to_b.txt", *files, folder / "out.csv", "map")
+    np.savetxt(folder / "from_one.map", np.where(a_to_b == 3, len(b.vertices) + 1, a_to_b + 1), fmt="%d")
+    n = len(b.vertices)
+    with pytest.raises(InputError, match=rf"names vertex {n + 1}, but B's vertices are 1 to {n} in this format"):
+        transfer_files(folder / "from_one.map", *files, folder / "out.txt", "map")
+
+
+def test_points_of_a_map_survive_writing(tmp_path):
+    b = bumpy(2)
+    a = subdivided(b)
+    save(a, tmp_path / "a.ply")
+    save(b, tmp_path / "b.ply")
+    points = ClosestPoints(b.vertices, b.faces)(a.vertices)
+    faces = points.faces.copy()
+    faces[7] = -1
+    arrays = {"a_to_b": points.largest_corner(b.faces), "a_to_b_faces": faces, "a_to_b_weights": points.weights}
+    np.savez(tmp_path / "map.npz", **arrays, confidence=np.linspace(0, 1, len(faces)))
+    transfer_files(tmp_path / "map.npz", tmp_path / "b.ply", tmp_path / "a.ply", tmp_path / "again.npz", "map")
+    shapes = load(tmp_path / "a.ply"), load(tmp_path / "b.ply")
+    first, again = (read_map(tmp_path / name, *shapes) for name in ("map.npz", "again.npz"))
+    np.testing.assert_array_equal(again.vertices, first.vertices)
+    assert again.vertices[7] == -1
+    np.testing.assert_array_equal(again.points.faces, first.points.faces)
+    np.testing.assert_allclose(again.points.weights, first.points.weights, atol=1e-12)
+    np.testing.assert_array_equal(again.confidence, first.confidence)

@@ -16,7 +16,7 @@ def page(tmp_path):
         save_png(np.full((8, 6, 3), 128, np.uint8), tmp_path / f"{name}_residual.png")
         facts["shapes"].append(
             {
-                **{"name": name, "verdict": verdict, "mean_residual": 0.0123, "with_data": 0.9},
+                **{"name": name, "verdict": verdict, "mean_residual": 4.97e-5, "with_data": 0.9},
                 **{"mean_confidence": 0.8, "inverted_faces": 0, "collapsed_faces": 1, "largest_shown": 0.05},
                 "out": str(tmp_path / f"{name}.ply"),
             }
@@ -43,4 +43,9 @@ def test_cards_and_failures_are_shown_and_nothing_is_loaded(page, width):
             "(b => b[0].top === b[1].top)([...document.querySelectorAll('figure')].map(f => f.getBoundingClientRect()))"
         )
         assert side_by_side == (width > 600)
+        lines = (
+            "(r => [...document.querySelectorAll('dd')].map(d => (r.selectNodeContents(d), r.getClientRects().length)))"
+        )
+        assert set(browser.run(f"{lines}(document.createRange())")) == {1}  # no number is broken over two lines
+        assert "4.97e-05" in browser.run("document.querySelector('dl').textContent")
         assert not browser.problems

@@ -21,14 +21,18 @@ def sample(
     """Write files to try everything on: humans, a texture, landmarks, labels, a partial shape, a point cloud."""
     from acnn.runs.sample import write_sample
 
-    out.result(write_sample(folder, force=force), human=_text)
+    out.result(write_sample(folder, force=force), human=_summary if out.quiet else _text)
+
+
+def _summary(facts: dict[str, Any]) -> str:
+    return f"{facts['out']}: {len(facts['files'])} files"
 
 
 def _text(facts: dict[str, Any]) -> str:
     files, folder = facts["files"], Path(facts["out"])
     alone = {name: about for name, about in files.items() if "/" not in name}
     width = max(map(len, alone))
-    lines = [f"{folder}: {len(files)} files"]
+    lines = [_summary(facts)]
     lines += [f"  {name:<{width}}  {about}" for name, about in alone.items()]
     lines += [f"  {'shapes/':<{width}}  {len(files) - len(alone)} humans in one connectivity, to train on"]
     lines += [f"Next: acnn match {folder / 'A.ply'} {folder / 'B.obj'} --barycentric --out result"]

@@ -1,4 +1,4 @@
-"""`acnn transfer`: transfer texture, colours, labels, landmarks or the mesh along a map."""
+"""`acnn transfer`: transfer texture, colours, labels, landmarks, skin weights or the mesh along a map."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ def transfer(
     out: Output,
     map_file: Annotated[
         Path,
-        typer.Argument(metavar="MAP", help="Result folder of 'acnn match A B', or its a_to_b.txt or map.npz."),
+        typer.Argument(
+            metavar="MAP",
+            help="Result folder of 'acnn match A B', or a map: .npz, .txt (0-based), .vts or .map (1-based).",
+        ),
     ],
     b: Annotated[Path, typer.Option("--from", metavar="B", help="Source shape.")],
     a: Annotated[Path, typer.Option("--to", metavar="A", help="Target shape.")],
@@ -28,6 +31,10 @@ def transfer(
     landmarks: Annotated[
         Path | None, typer.Option(metavar="F", help="Vertices of B, 'name index' or 'index' per line, 0-based.")
     ] = None,
+    skin: Annotated[bool, typer.Option("--skin", help="Skeleton and skin weights of B, a GLB, on A (GLB).")] = False,
+    map_itself: Annotated[
+        bool, typer.Option("--map", help="The map itself: .txt (0-based), .vts or .map (1-based), .npz.")
+    ] = False,
     shape: Annotated[bool, typer.Option("--shape", help="Mesh of B, moved onto the surface of A.")] = False,
     force: Force = False,
 ) -> None:
@@ -40,7 +47,9 @@ def transfer(
         "colors": colors,
         "labels": labels is not None,
         "landmarks": landmarks is not None,
+        "skin": skin,
         "shape": shape,
+        "map": map_itself,
     }
     chosen = [what for what, yes in asked.items() if yes]
     if len(chosen) != 1:
@@ -69,6 +78,8 @@ def _text(facts: dict[str, Any]) -> str:
         lines = [f"{facts['out']}: {count} landmark{'s' if count != 1 else ''}"]
     else:
         lines = [f"{facts['out']}: {facts['what']} for {facts.get('rows', facts['vertices'])} vertices"]
+    if "joints" in facts:
+        lines.append(f"{facts['joints']} joints, moved with the surface; at most 4 at each vertex")
     if facts["unmatched"]:
         lines.append(f"{facts['unmatched']} vertices of A have no match")
     if "largest_stretch" in facts:

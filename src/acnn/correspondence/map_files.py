@@ -1,7 +1,8 @@
-"""Files of maps between two shapes: reading any of the formats that `acnn match` writes."""
+"""Files of maps between two shapes: reading and writing the formats of `acnn match`, and .map files."""
 
 from __future__ import annotations
 
+import io
 import logging
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,14 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.errors import InputError
+from acnn.files import write_atomic
 from acnn.input_files import read_npz, read_table
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
+from acnn.shapes.save import numbered_as_file, rows_of_file, write_lines
 from acnn.types import FloatArray, IntArray
 
 logger = logging.getLogger("acnn.correspondence")
 
 MAPS = ("a_to_b", "query_to_reference", "b_to_a")
 SWAPPED = "The map goes from A (--to) to B (--from): were the two swapped?"
+ONE_BASED = (".vts", ".map")
+"""Text formats that count vertices from 1, with 0 for none."""
+
 MARKS = 64
 """Number of vertices, spread over the numbering, whose coordinates identify a shape."""
 
@@ -71,7 +77,7 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     """Read a map of A to B.
 
     - .txt: on line i the vertex of B for vertex i of A, both 0-based in file order, -1 for none
-    - .vts: the same, 1-based, 0 for none
+    - .vts, .map: the same, 1-based, 0 for none
     - .npz: the array `a_to_b` or `query_to_reference`, for shapes as loaded; with `NAME_faces` (n,) and `NAME_weights`
       (n, 3), also the barycentric points on B's triangles
     - a folder: its `map.npz`
@@ -111,15 +117,65 @@ def read_map(path: Path, a: Shape, b: Shape) -> FileMap:
     in_file = _file_count(a)
     if len(rows) != in_file:
         raise InputError(f"{path}: has {len(rows)} lines, but A has {in_file} vertices; each needs one line. {SWAPPED}")
-    if path.suffix.lower() == ".vts":
-        rows = rows - 1
-    _check(path, rows, _file_count(b))
+    base = 1 if path.suffix.lower() in ONE_BASED else 0
+    rows = rows - base
+    _check(path, rows, _file_count(b), base)
     notes = _check_shapes(path.with_name("map.npz"), path.stem, _arrays_beside(path), a, b)
     if a.source is not None:
         rows = rows[a.source.to_file]
     if b.source is not None:
         rows = np.append(b.source.from_file, -1)[rows]
     return replace(_checked_matches(path, rows), notes=notes)
+
+
+def write_map(path: Path, matches: FileMap, a: Shape, b: Shape) -> int:
+    """Write a map of A to B in one of the formats that `read_map` reads, given by the suffix.
+
+    Text files have a line for each vertex of the file of A and number vertices as in the files, 0-based, or 1-based for
+    .vts and .map. An .npz file has the arrays of the shapes as loaded, and their fingerprints.
+
+    Parameters
+    ----------
+    path : Path
+        A .txt, .vts, .map or .npz file.
+    matches : FileMap
+        The map.
+    a, b : Shape
+        As `load` returns them.
+
+    Returns
+    -------
+    int
+        Number of rows.
+
+    Raises
+    ------
+    InputError
+        For another suffix.
+    """
+    check_map_suffix(path)
+    if path.suffix.lower() != ".npz":
+        rows = matches.vertices.astype(np.int64)
+        rows = rows_of_file(np.where(rows >= 0, numbered_as_file(rows, b), -1), a, -1)
+        write_lines(path, rows + (path.suffix.lower() in ONE_BASED), "%d")
+        return len(rows)
+    arrays: dict[str, Any] = {"a_to_b": matches.vertices}
+    if matches.points is not None:
+        faces = np.where(matches.vertices >= 0, matches.points.faces, -1)
+        arrays |= {"a_to_b_faces": faces, "a_to_b_weights": matches.points.weights}
+    if matches.confidence is not None:
+        arrays["confidence"] = matches.confidence
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays, a_fingerprint=fingerprint(a), b_fingerprint=fingerprint(b))
+    write_atomic(path, buffer.getvalue())
+    return len(matches.vertices)
+
+
+def check_map_suffix(path: Path) -> None:
+    """Raise InputError where a file's suffix is not that of a map that can be written."""
+    if path.suffix.lower() not in (".txt", ".npz", *ONE_BASED):
+        known = ", ".join((".txt (0-based)", *(f"{suffix} (1-based)" for suffix in ONE_BASED), ".npz"))
+        raise InputError(f"{path.name}: a map cannot be written as '{path.suffix}'. Use one of {known}.")
 
 
 def files_of_match(folder: Path) -> list[Path]:
@@ -199,11 +255,12 @@ def _checked_matches(path: Path, rows: NDArray[Any], points: BarycentricPoints |
     return FileMap(rows.astype(np.int32), points)
 
 
-def _check(path: Path, rows: NDArray[Any], count: int) -> None:
+def _check(path: Path, rows: NDArray[Any], count: int, base: int = 0) -> None:
     bad = np.flatnonzero((rows < -1) | (rows >= count))
     if len(bad):
         raise InputError(
-            f"{path}: line {bad[0] + 1} names vertex {rows[bad[0]]}, but B's vertices are 0 to {count - 1}. {SWAPPED}"
+            f"{path}: line {bad[0] + 1} names vertex {rows[bad[0]] + base}, but B's vertices are {base} to "
+            f"{count - 1 + base} in this format. {SWAPPED}"
         )
 
 

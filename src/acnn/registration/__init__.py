@@ -5,6 +5,7 @@ from acnn.registration.fit import Fit, Level, fit, transfer_shape
 from acnn.registration.groups import GroupComparison, compare_groups
 from acnn.registration.missing import complete_shapes
 from acnn.registration.procrustes import Alignment, align_shapes
+from acnn.registration.skin import transfer_skin
 from acnn.registration.statistics import (
     ShapeStatistics,
     generalisation,
@@ -30,4 +31,5 @@ __all__ = [
     "shape_statistics",
     "specificity",
     "transfer_shape",
+    "transfer_skin",
 ]

@@ -305,7 +305,8 @@ def _points(shapes: Sequence[Mesh] | Sequence[ArrayLike] | NDArray[Any]) -> Arra
     """(s, n, 3) float64 vertices of the shapes, with everything checked that does not depend on weights."""
     if len(shapes) < 3:
         raise InputError(f"{len(shapes)} shapes: statistics need at least 3.")
-    meshes = [shape for shape in shapes if isinstance(shape, Mesh)]
+    given: list[Any] = [Mesh.from_library(shape) or shape for shape in shapes]
+    meshes = [shape for shape in given if isinstance(shape, Mesh)]
     for number, mesh in enumerate(meshes):
         if not np.array_equal(mesh.faces, meshes[0].faces):
             raise InputError(
@@ -313,7 +314,7 @@ def _points(shapes: Sequence[Mesh] | Sequence[ArrayLike] | NDArray[Any]) -> Arra
                 "them first (acnn register)."
             )
     try:
-        rows = [np.asarray(shape.vertices if isinstance(shape, Mesh) else shape, np.float64) for shape in shapes]
+        rows = [np.asarray(shape.vertices if isinstance(shape, Mesh) else shape, np.float64) for shape in given]
     except (TypeError, ValueError) as error:
         raise InputError(f"The shapes cannot be read as arrays of numbers ({error}).") from error
     for number, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Transfer along a map between two shape files: texture, colours, labels, landmarks, or the mesh itself."""
+"""Transfer along a map between two shape files: texture, colours, labels, landmarks, skin, the mesh, or the map."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.correspondence.map_files import FileMap, read_map
+from acnn.correspondence.map_files import FileMap, check_map_suffix, read_map, write_map
 from acnn.correspondence.transfer import landmarks_on_query, pull_back
 from acnn.errors import InputError
 from acnn.files import check_outputs, make_folder, write_atomic
 from acnn.input_files import parse_numbers, read_lines, read_npy
-from acnn.shapes.load import load
+from acnn.shapes.load import load, load_skin
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.shapes.save import format_to_write, save
 
-What = Literal["texture", "colors", "labels", "landmarks", "shape"]
+What = Literal["texture", "colors", "labels", "landmarks", "skin", "shape", "map"]
 GREY = (128, 128, 128, 255)
 
 
@@ -32,6 +32,8 @@ def transfer_files(
     - `colors`: A with the vertex colours of B, or those of its texture
     - `labels`: values at the vertices of B, one per line of `values` (or .npy), at the vertices of A
     - `landmarks`: vertices of B, `[name] index` per line of `values`, as vertices of A
+    - `skin`: A with the joints and the skin weights of B, a GLB file, as GLB (`acnn.registration.skin`)
+    - `map`: the map itself, as text or .npz (`write_map`)
     - `shape`: the mesh of B, with its texture and colours, fitted to the surface of A (`acnn.registration.fit`)
 
     Vertex indices in text files are 0-based, in file order. The folder of `out` is created if missing.
@@ -55,8 +57,8 @@ def transfer_files(
     -------
     dict[str, Any]
         Facts: `what, out, vertices` (of the written shape, else of A), `unmatched` vertices of A, `seam_faces` of a
-        texture, `rows` of labels, `landmarks`, `left_out` by the format, the numbers of `Fit.as_dict` of a mesh, such
-        as `collapsed_faces` and `inverted_faces`, and `notes` about the shapes.
+        texture, `rows` of labels or of a map, `landmarks`, `joints` of a skin, `left_out` by the format, the numbers of
+        `Fit.as_dict` of a mesh, such as `collapsed_faces` and `inverted_faces`, and `notes` about the shapes.
 
     Raises
     ------
@@ -75,6 +77,10 @@ def transfer_files(
         format_to_write(target, out, "texture" if what == "texture" else "colours")
     if what == "shape" and isinstance(source, Mesh):
         format_to_write(source, out)
+    if what == "skin":
+        format_to_write(target, out, "skins")
+    if what == "map":
+        check_map_suffix(out)
     pair = _Pair(target, source, read_map(map_file, target, source))
     facts: dict[str, Any] = {
         "what": what,
@@ -83,6 +89,11 @@ def transfer_files(
         "unmatched": int((pair.map.vertices < 0).sum()),
         "notes": list(pair.map.notes),
     }
+    if what == "map":
+        make_folder(out)
+        return facts | {"rows": write_map(out, pair.map, target, source)}
+    if what == "skin":
+        return facts | _skin(pair, b, a, out)
     if values is not None and what == "labels":
         rows = _labels(pair, read_values(values, source), values)
         _write_values(out, rows)
@@ -215,6 +226,21 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
         raise InputError(f"{b}: has no texture coordinates. Use an OBJ, PLY or GLB with them, or --colors.")
     texture, crossing = transfer_texture(pair.a, pair.b, pair.points())
     return replace(pair.a, texture=texture, colors=None), {"seam_faces": crossing}
+
+
+def _skin(pair: _Pair, b: Path, a: Path, out: Path) -> dict[str, Any]:
+    from acnn.registration.skin import transfer_skin
+    from acnn.shapes.formats.gltf import write_glb
+
+    for shape, path in ((pair.b, b), (pair.a, a)):
+        if not isinstance(shape, Mesh):
+            raise InputError(f"{path}: is a point cloud. Skins belong to meshes.")
+    assert isinstance(pair.a, Mesh)
+    assert isinstance(pair.b, Mesh)
+    skin = transfer_skin(load_skin(b, pair.b), pair.b, pair.a, pair.points())
+    make_folder(out)
+    write_atomic(out, write_glb(pair.a, skin))
+    return {"joints": len(skin.names)}
 
 
 def _without_texture(shape: Shape) -> Shape:

@@ -12,6 +12,7 @@ from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from
 from acnn.shapes.mesh import Mesh, PointCloud
+from acnn.shapes.other_libraries import library_shape
 
 
 @check_arguments
@@ -32,8 +33,8 @@ def from_arrays(
 
     Parameters
     ----------
-    vertices : (n, 3) array, trimesh.Trimesh or trimesh.PointCloud
-        Coordinates; or an object of trimesh alone, whose faces, colours and texture are used as well.
+    vertices : (n, 3) array, or a shape of trimesh, pyvista or PyTorch Geometric
+        Coordinates; or such a shape alone, whose faces, colours and texture are used as well.
     faces : (m, k) int array or None
         0-based vertices of each triangle (k = 3) or polygon with k corners; None for a point cloud.
     colors : (n, 3) or (n, 4) array or None
@@ -72,17 +73,20 @@ def from_arrays(
     [0, 1, 2, -1]
     """
     given = {"colors": colors, "normals": normals, "uv": uv, "uv_faces": uv_faces, "image": image}
-    if _is_of("trimesh", vertices):
+    if (other := library_shape(vertices)) is not None:
         extra = [name for name, value in (("faces", faces), *given.items()) if value is not None]
         if extra:
-            raise TypeError(f"from_arrays: pass a trimesh object alone, without {', '.join(extra)}")
-        vertices, faces, given = _trimesh_arrays(vertices)
+            raise TypeError(f"from_arrays: pass a {type(vertices).__name__} alone, without {', '.join(extra)}")
+        vertices, faces, given = other.vertices, other.faces, given | other.attributes
     raw = RawShape(_float64_table("vertices", vertices, (3,)), origin="array")
     n = len(raw.vertices)
     if faces is not None:
-        corners = _indices("faces", faces)
-        raw.corners, raw.sizes = corners.reshape(-1), np.full(len(corners), corners.shape[1], np.int64)
-        _texture(raw, corners.shape, given["uv"], given["uv_faces"], given["image"])
+        if other is not None and isinstance(faces, list):  # polygons of different sizes
+            raw.corners, raw.sizes = np.concatenate(faces).astype(np.int64), np.array([len(face) for face in faces])
+        else:
+            corners = _indices("faces", faces)
+            raw.corners, raw.sizes = corners.reshape(-1), np.full(len(corners), corners.shape[1], np.int64)
+            _texture(raw, corners.shape, given["uv"], given["uv_faces"], given["image"])
     elif unused := [name for name in ("uv", "uv_faces", "image") if given[name] is not None]:
         raise InputError(f"arrays: {', '.join(unused)} without faces: a point cloud has no texture.")
     if given["normals"] is not None:
@@ -101,7 +105,7 @@ def from_arrays(
 
 def _array(name: str, value: Any) -> NDArray[Any]:
     """A copy as an array, whatever its shape and type of numbers."""
-    if _is_of("torch", value):
+    if _is_tensor(value):
         tensor = value.detach().cpu()
         # NumPy lacks some floating-point types of torch.
         return (tensor.double() if tensor.is_floating_point() else tensor).numpy().copy()
@@ -109,7 +113,8 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         given = "a shape already" if isinstance(value, Mesh | PointCloud) else type(value).__name__
         remedy = "; acnn.load reads files" if isinstance(value, str) or hasattr(value, "__fspath__") else ""
         raise TypeError(
-            f"from_arrays: {name} must be an array, a list, a torch tensor or a trimesh object, not {given}{remedy}"
+            f"from_arrays: {name} must be an array, a list, a torch tensor or a shape of trimesh, pyvista or PyTorch "
+            f"Geometric, not {given}{remedy}"
         )
     try:
         return np.array(value)
@@ -174,29 +179,7 @@ def _texture(raw: RawShape, shape: tuple[int, ...], uv: Any, uv_faces: Any, imag
         raw.image = pixels
 
 
-def _is_of(library: str, value: Any) -> bool:
-    """Whether a value is a torch tensor, or a mesh or cloud of trimesh; a library not in use is not imported."""
-    module = sys.modules.get(library)
-    if module is None:
-        return False
-    kinds = (module.Tensor,) if library == "torch" else (module.Trimesh, module.PointCloud)
-    return isinstance(value, kinds)
-
-
-def _trimesh_arrays(shape: Any) -> tuple[Any, Any, dict[str, Any]]:
-    """Vertices, faces and attributes of a mesh or cloud of trimesh."""
-    attributes: dict[str, Any] = dict.fromkeys(("colors", "normals", "uv", "uv_faces", "image"))
-    vertices = np.asarray(shape.vertices)
-    if not hasattr(shape, "faces"):
-        colors = np.asarray(shape.colors)
-        attributes["colors"] = colors if len(colors) == len(vertices) > 0 else None
-        return vertices, None, attributes
-    visual = shape.visual
-    if visual.kind == "vertex":
-        attributes["colors"] = np.asarray(visual.vertex_colors)
-    elif visual.kind == "texture" and visual.uv is not None:
-        attributes["uv"] = np.asarray(visual.uv)
-        image = getattr(visual.material, "image", None) or getattr(visual.material, "baseColorTexture", None)
-        if image is not None:
-            attributes["image"] = np.asarray(image.convert("RGBA" if "A" in image.getbands() else "RGB"))
-    return vertices, np.asarray(shape.faces), attributes
+def _is_tensor(value: Any) -> bool:
+    """Whether a value is a torch tensor; torch is not imported for that."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(value, torch.Tensor)

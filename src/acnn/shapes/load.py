@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -17,6 +19,9 @@ from acnn.errors import InputError
 from acnn.input_files import read_bytes
 from acnn.shapes.formats.raw import FormatError, RawShape
 from acnn.shapes.mesh import Finding, Mesh, PointCloud
+
+if TYPE_CHECKING:
+    from acnn.shapes.skin import Skin
 
 SUFFIXES = {
     ".ply": "ply",
@@ -99,15 +104,53 @@ def load(
     if kind not in (None, "mesh", "cloud"):
         raise InputError(f"kind is '{kind}'; use 'mesh', 'cloud' or None.")
     data = read_bytes(path)
+    with _errors_of(path):
+        from acnn.shapes.check import build_shape
+
+        raw = _read(data, path)
+        del data
+        return build_shape(raw, str(path), kind, repair)
+
+
+@check_arguments
+def load_skin(path: str | os.PathLike[str], mesh: Mesh) -> Skin:
+    """Read the skin of a glTF or GLB file.
+
+    Parameters
+    ----------
+    path : str or path
+    mesh : Mesh
+        The mesh of the same file, as `load` returns it.
+
+    Returns
+    -------
+    Skin
+        With weights for the vertices of the mesh.
+
+    Raises
+    ------
+    InputError
+        Where the file has another format, no skin, several of them, or a damaged one.
+    """
+    path = Path(path)
+    data = read_bytes(path)
+    if format_by_content(data) != "gltf":
+        raise InputError(f"{path.name}: only glTF and GLB files have skins. Export it as GLB, with its skeleton.")
+    with _errors_of(path):
+        from acnn.shapes.formats.gltf import read_gltf_skin
+
+        skin = read_gltf_skin(data, path)
+    return skin if mesh.source is None else replace(skin, weights=skin.weights[mesh.source.to_file])
+
+
+@contextmanager
+def _errors_of(path: Path) -> Iterator[None]:
+    """Errors of readers as InputErrors that name the file."""
     try:
         # Numbers that overflow in a damaged file become infinite, which is checked later.
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            from acnn.shapes.check import build_shape
-
-            raw = _read(data, path)
-            del data
-            return build_shape(raw, str(path), kind, repair)
+            yield
     except FormatError as error:
         raise InputError(f"{path.name}: {str(error).rstrip('.')}.{_advice(str(error))}") from error
     except MemoryError as error:

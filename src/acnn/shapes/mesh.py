@@ -75,6 +75,16 @@ class Mesh:
                     f"Mesh: vertex {invalid[0]} is {self.vertices[invalid[0]]}; {len(invalid)} are not finite."
                 )
 
+    @staticmethod
+    def from_library(value: Any) -> Shape | None:
+        """A shape of trimesh, pyvista or PyTorch Geometric as a mesh or a cloud; None for anything else.
+
+        Public functions that take a shape call it for other arguments (`acnn.arguments.check_arguments`).
+        """
+        from acnn.shapes.other_libraries import converted_shape
+
+        return converted_shape(value)
+
     def __repr__(self) -> str:
         return f"Mesh({len(self.vertices)} vertices, {len(self.faces)} faces)"
 
@@ -334,7 +344,7 @@ def _check_rows(where: str, name: str, array: Any, width: int, kinds: str, rows:
     if not isinstance(array, np.ndarray):
         raise TypeError(
             f"{where}: {name} must be a NumPy array, not {type(array).__name__}; acnn.from_arrays takes lists, tensors "
-            "and trimesh objects"
+            "and shapes of other libraries"
         )
     if array.ndim != 2 or array.shape[1] != width or (rows is not None and len(array) != rows):
         raise InputError(

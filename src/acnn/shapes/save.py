@@ -25,7 +25,7 @@ SUPPORTED = {
     "off": ("colours",),
     "obj": ("colours", "texture", "image"),
     "stl": (),
-    "gltf": ("colours", "texture", "image"),
+    "gltf": ("colours", "texture", "image", "skins"),
     "xyz": ("normals", "colours"),
     "npy": ("normals",),
 }
@@ -89,7 +89,7 @@ def format_to_write(shape: Mesh | PointCloud, path: Path, needed: str | None = N
     path : Path
         The file to write.
     needed : str or None
-        What the format must be able to store: `colours`, `texture` or `normals`; None is the bare shape.
+        What the format must be able to store: `colours`, `texture`, `normals` or `skins`; None is the bare shape.
 
     Returns
     -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -130,7 +131,7 @@ def write_page(text: str, out: Path) -> Path:
     """Write a page and return its file; InputError if it cannot be written."""
     if not out.parent.is_dir():
         raise InputError(f"{out}: the folder {out.parent} does not exist. Create it first.")
-    write_atomic(out, text.encode())
+    write_atomic(out, text.encode(errors="replace"))  # names of files need not be valid Unicode
     return out
 
 
@@ -253,5 +254,5 @@ def write_table_page(
 def _cells(row: TableRow) -> str:
     first, *others = (html.escape(cell) for cell in row.cells)
     if row.link:
-        first = f'<a href="{html.escape(quote(row.link))}">{first}</a>'
+        first = f'<a href="{html.escape(quote(os.fsencode(row.link)))}">{first}</a>'
     return f'<th scope="row">{first}</th>' + "".join(f"<td>{cell}</td>" for cell in others)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,9 @@ STYLE = """<style>
 .results { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(15rem, 100%), 1fr)); gap: 16px; }
 .results { margin-top: 24px; } .results h2 { font-size: 1rem; margin: 6px 0; overflow-wrap: anywhere; }
 .results img { display: block; width: 100%; border-radius: 8px; background: #fff; }
-dl { display: grid; grid-template-columns: auto 1fr; gap: 0 12px; margin: 0; font-size: .88rem; }
+dl { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0 12px; margin: 0; font-size: .88rem; }
 dt { color: var(--soft); } dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
+dd, .ends span { white-space: nowrap; }
 .bar { height: 8px; border-radius: 4px; margin-top: 8px; } .ends { display: flex; justify-content: space-between; }
 .ends { color: var(--soft); font-size: .8rem; } li { overflow-wrap: anywhere; } .doubtful { color: var(--warning); }
 </style>"""
@@ -65,7 +67,7 @@ def _card(shape: dict[str, Any]) -> str:
         "confidence": f"{shape['mean_confidence']:.1%}",
         "inverted, collapsed faces": f"{shape['inverted_faces']}, {shape['collapsed_faces']}",
     }
-    name, file = html.escape(shape["name"]), quote(Path(shape["out"]).name)
+    name, file = html.escape(shape["name"]), quote(os.fsencode(Path(shape["out"]).name))
     listed = "".join(
         f'<dt>{label}</dt><dd class="{html.escape(value) if label == "verdict" else ""}">{html.escape(value)}</dd>'
         for label, value in rows.items()

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.shapes.formats.gltf_buffers import Buffers, resolve, split_chunks, validate_document
+from acnn.shapes.formats.gltf_buffers import COMPONENTS, Buffers, resolve, split_chunks, validate_document
+from acnn.shapes.formats.gltf_skin import VertexBlock, inverse_bind_matrices, scene_skin, skin_nodes
 from acnn.shapes.formats.raw import FormatError, RawShape, colors_from, decode_image, encode_png
 from acnn.shapes.mesh import Mesh
+from acnn.shapes.skin import Skin, strongest
 
 COMPRESSED = ("KHR_draco_mesh_compression", "EXT_meshopt_compression")
 
@@ -26,7 +28,7 @@ MAX_VERTICES = 20_000_000
 
 ARRAY_BUFFER, ELEMENT_ARRAY_BUFFER = 34962, 34963
 
-FLOAT, UNSIGNED_BYTE, UNSIGNED_INT = 5126, 5121, 5125
+FLOAT, UNSIGNED_BYTE, UNSIGNED_SHORT, UNSIGNED_INT = 5126, 5121, 5123, 5125
 
 """Constants of the glTF 2.0 specification."""
 
@@ -37,24 +39,20 @@ def read_gltf(data: bytes, path: Path) -> RawShape:
     Vertices are numbered in that order; primitives of one node that share their arrays share their vertices. Buffers
     and images are read from the file itself and from its own folder only.
     """
-    document, chunk = split_chunks(data)
-    document = validate_document(document)
-    if not document["asset"]["version"].startswith("2"):
-        raise FormatError("it is not glTF 2.0")
-    for name in COMPRESSED:
-        if name in document.get("extensionsRequired", []):
-            raise FormatError(f"it is compressed with {name}, which cannot be read; export it without compression")
-    scene = _Scene(document, chunk, path)
-    for node, mesh, matrix in scene.mesh_instances():
-        for number, primitive in enumerate(document["meshes"][mesh]["primitives"]):
-            scene.add(node, matrix, primitive, f"primitive {number} of mesh {mesh}")
-    return scene.shape()
+    return _scene(data, path).shape()
 
 
-def write_glb(mesh: Mesh) -> bytes:
+def read_gltf_skin(data: bytes, path: Path) -> Skin:
+    """Read the skin of the default scene, with weights for the vertices that `read_gltf` returns."""
+    scene = _scene(data, path)
+    return scene_skin(validate_document(scene.document, skins=True), scene.arrays, scene.blocks)
+
+
+def write_glb(mesh: Mesh, skin: Skin | None = None) -> bytes:
     """Bytes of a GLB file: one mesh, float32, colours as normalised bytes, the texture image as embedded PNG.
 
-    glTF has one texture coordinate per vertex, so vertices on seams are written several times; loading merges them.
+    glTF has one texture coordinate per vertex, so vertices on seams are written several times; loading merges them. Of
+    a skin, the four strongest joints of each vertex are written, and the joints in the pose of the skin.
     """
     vertex, faces, uv = _split_at_seams(mesh)
     glb = _Glb()
@@ -69,6 +67,11 @@ def write_glb(mesh: Mesh) -> bytes:
         glb.accessors[-1]["normalized"] = True
         if (mesh.colors[:, 3] < 255).any():
             material["alphaMode"] = "BLEND"
+    if skin is not None:
+        joints, weights = (rows[vertex] for rows in strongest(skin.weights))
+        kind = UNSIGNED_BYTE if len(skin.names) <= 256 else UNSIGNED_SHORT
+        attributes["JOINTS_0"] = glb.array(joints.astype(COMPONENTS[kind]), kind, "VEC4", ARRAY_BUFFER)
+        attributes["WEIGHTS_0"] = glb.array(weights.astype("<f4"), FLOAT, "VEC4", ARRAY_BUFFER)
     indices = glb.array(faces.astype("<u4").reshape(-1, 1), UNSIGNED_INT, "SCALAR", ELEMENT_ARRAY_BUFFER)
     document: dict[str, Any] = {
         "asset": {"version": "2.0", "generator": "acnn"},
@@ -78,12 +81,34 @@ def write_glb(mesh: Mesh) -> bytes:
         "meshes": [{"primitives": [{"attributes": attributes, "indices": indices, "material": 0}]}],
         "materials": [material],
     }
+    if skin is not None:
+        bones = skin_nodes(skin, 1)
+        matrices = glb.array(inverse_bind_matrices(skin), FLOAT, "MAT4", None)
+        document["nodes"] = [{"mesh": 0, "skin": 0}, *bones]
+        document["skins"] = [{"joints": list(range(1, len(bones) + 1)), "inverseBindMatrices": matrices}]
+        document["scenes"][0]["nodes"] = [0, *(1 + np.flatnonzero(skin.parents < 0)).tolist()]
     if mesh.texture is not None and mesh.texture.image is not None:
         view = glb.view(encode_png(mesh.texture.image), None)
         document["images"] = [{"bufferView": view, "mimeType": "image/png"}]
         document["textures"] = [{"source": 0}]
         material["pbrMetallicRoughness"]["baseColorTexture"] = {"index": 0}
     return glb.pack(document)
+
+
+def _scene(data: bytes, path: Path) -> _Scene:
+    """All primitives of the default scene."""
+    document, chunk = split_chunks(data)
+    document = validate_document(document)
+    if not document["asset"]["version"].startswith("2"):
+        raise FormatError("it is not glTF 2.0")
+    for name in COMPRESSED:
+        if name in document.get("extensionsRequired", []):
+            raise FormatError(f"it is compressed with {name}, which cannot be read; export it without compression")
+    scene = _Scene(document, chunk, path)
+    for node, mesh, matrix in scene.mesh_instances():
+        for number, primitive in enumerate(document["meshes"][mesh]["primitives"]):
+            scene.add(node, matrix, primitive, f"primitive {number} of mesh {mesh}")
+    return scene
 
 
 class _Scene:
@@ -94,6 +119,7 @@ class _Scene:
         self.result = RawShape(np.zeros((0, 3)))
         self.arrays = Buffers(document, chunk, path)
         self.base: dict[tuple[Any, ...], int] = {}
+        self.blocks: list[VertexBlock] = []
         self.count = 0
         self.vertices: list[NDArray[np.float64]] = []
         self.uvs: list[NDArray[np.float64] | None] = []
@@ -152,6 +178,7 @@ class _Scene:
             if position.shape[1] != 3:
                 raise FormatError(f"the positions of {where} are not triples")
             self.base[key] = self.count
+            self.blocks.append(VertexBlock(node, attributes, len(position)))
             self.count += len(position)
             if self.count > MAX_VERTICES:
                 raise FormatError(f"its scene has more than {MAX_VERTICES} vertices")
@@ -292,7 +319,7 @@ class _Glb:
         self.length += len(padded)
         return len(self.views) - 1
 
-    def array(self, values: NDArray[np.generic], component: int, kind: str, target: int) -> int:
+    def array(self, values: NDArray[np.generic], component: int, kind: str, target: int | None) -> int:
         view = self.view(np.ascontiguousarray(values).tobytes(), target)
         self.accessors.append({"bufferView": view, "componentType": component, "count": len(values), "type": kind})
         return len(self.accessors) - 1

@@ -99,8 +99,15 @@ _RULES: dict[Any, Any] = {
 }
 
 
-def validate_document(document: Any) -> dict[str, Any]:
-    """Validate the parts of a document that are read against glTF 2.0.
+_SKIN_RULES: dict[Any, Any] = {
+    "nodes": [{"skin": _Index("skins"), "name": str}],
+    "skins": [{"joints!": [_Index("nodes")], "inverseBindMatrices": _Index("accessors")}],
+}
+"""Checked only where a skin is read, since shapes are also read from files whose skins are damaged."""
+
+
+def validate_document(document: Any, *, skins: bool = False) -> dict[str, Any]:
+    """Validate the parts of a document that are read against glTF 2.0; with `skins`, those of skins as well.
 
     Returns
     -------
@@ -115,6 +122,8 @@ def validate_document(document: Any) -> dict[str, Any]:
     if not isinstance(document, dict):
         raise FormatError("it is not glTF 2.0")
     _check(document, _RULES, "", document)
+    if skins:
+        _check(document, _SKIN_RULES, "", document)
     return document
 
 
