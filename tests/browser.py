@@ -70,7 +70,7 @@ AUDIT = r"""(() => {
   }
   return found;
 })()"""
-"""What WCAG 2 asks for and a script can see: language, headings, names of controls and images, contrast of texts (AA)."""
+"""What a script can see of WCAG 2, AA: language, headings, names of controls and images, contrast of texts."""
 
 
 def chromium() -> str:

@@ -16,9 +16,10 @@ STYLE = """<style>
 .results { margin-top: 24px; } .results h2 { font-size: 1rem; margin: 6px 0; overflow-wrap: anywhere; }
 .results img { display: block; width: 100%; border-radius: 8px; background: #fff; }
 dl { display: grid; grid-template-columns: auto 1fr; gap: 0 12px; margin: 0; font-size: .88rem; }
-dt { color: var(--soft); } dd { margin: 0; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+dt { color: var(--soft); } dd { margin: 0; text-align: right; white-space: nowrap; }
+dd { font-variant-numeric: tabular-nums; } .results a { color: var(--accent); }
 .bar { height: 8px; border-radius: 4px; margin-top: 8px; } .ends { display: flex; justify-content: space-between; }
-.results a { color: var(--accent); } .ends { color: var(--soft); font-size: .8rem; } li { overflow-wrap: anywhere; } .doubtful { color: var(--warning); }
+.ends { color: var(--soft); font-size: .8rem; } li { overflow-wrap: anywhere; } .doubtful { color: var(--warning); }
 </style>"""
 
 
