@@ -1,12 +1,15 @@
 """Renders the images of the documentation: `python docs/make_images.py [--run demo/run] [NAME ...]`.
 
-All show the built-in humans. `soft_match` and `filters` show a trained network: the one that `acnn demo` left in
-`demo/run`, where --run does not name another. `matches.png` is an image of the demo, reduced in size.
+All show built-in shapes. `gallery` runs the scripts of `examples`, all or those of the numbers in `--only`, and keeps
+their images in `images/gallery`, reduced to less than 80 kB. `soft_match` and `filters` show a trained network: the
+one that `acnn demo` left in `demo/run`, where --run does not name another. `matches.png` is an image of the demo,
+reduced in size.
 """
 
 from __future__ import annotations
 
 import argparse
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -39,13 +42,52 @@ def main() -> None:
         "filters": filters,
         "functional_maps": functional_maps,
     }
+    names = [*drawers, "gallery"]
     parser = argparse.ArgumentParser(description="Render the images of the documentation.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(drawers))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(names))
     parser.add_argument("--run", type=Path, default=Path("demo/run"), help="Run folder of a trained network.")
+    parser.add_argument("--only", default="", help="Numbers of the examples in the gallery, such as 01,07.")
     asked = parser.parse_args()
-    for name in asked.names or drawers:
-        target = save_png(drawers[name](asked.run), OUT / f"{name}.png")
-        print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+    if unknown := set(asked.names) - set(names):
+        parser.error(f"no such image: {', '.join(sorted(unknown))}. There are {', '.join(names)}.")
+    for name in asked.names or names:
+        if name == "gallery":
+            targets = gallery([number for number in asked.only.split(",") if number])
+        else:
+            targets = [save_png(drawers[name](asked.run), OUT / f"{name}.png")]
+        for target in targets:
+            print(f"{target}: {target.stat().st_size / 1000:.0f} kB")
+
+
+def gallery(numbers: list[str]) -> list[Path]:
+    """Images of the example scripts, run one after the other on the files of `acnn sample`."""
+    from acnn.runs.sample import write_sample
+
+    scripts = sorted((OUT.parents[1] / "examples").glob("[0-9][0-9]_*.py"))
+    targets = []
+    with tempfile.TemporaryDirectory() as name:
+        write_sample(Path(name) / "sample")
+        for script in scripts:
+            if not numbers or script.name[:2] in numbers:
+                subprocess.run([sys.executable, str(script)], cwd=name, check=True)
+                targets.append(OUT / "gallery" / f"{script.stem}.png")
+                save_small(Path(name) / f"{script.stem}.png", targets[-1])
+    return targets
+
+
+def save_small(image: Path, target: Path, width: int = 720, limit: int = 80_000) -> None:
+    """Write an image in at most this width; in 256 colours, and narrower, if its file reaches the limit in bytes."""
+    from PIL import Image
+
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with Image.open(image) as full:
+        size = (width, round(full.height * width / full.width)) if full.width > width else full.size
+        small = full.convert("RGB").resize(size, Image.Resampling.LANCZOS)
+    small.save(target, optimize=True)
+    if target.stat().st_size >= limit:
+        small.quantize(256).save(target, optimize=True)
+    if target.stat().st_size >= limit:
+        save_small(image, target, round(0.9 * width), limit)
 
 
 def first_match(_: Path) -> Any:
@@ -74,7 +116,7 @@ def first_match_image(sample: Path, result: Path, painted: Path) -> Any:
     textured = [load(sample / "B.obj"), load(painted)]
     assert all(isinstance(shape, Mesh) for shape in textured)
     images += [render_textured(shape, **size) for shape in textured]
-    return grid([images], [["B", "A, matched to B", "B with its texture", "the texture of B on A"]], text=18)
+    return grid([images], [["B", "A, matched to B", "B with its texture", "the texture of B on A"]], text=28)
 
 
 def kernels_human(_: Path) -> Any:

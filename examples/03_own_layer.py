@@ -3,6 +3,7 @@
 Before: acnn sample --out sample
 """
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -38,5 +39,6 @@ def on_curvatures(shape: acnn.Mesh) -> torch.Tensor:
 mesh = acnn.load("sample/shapes/human_00.ply")
 print(f"rigid motion changes it by {assert_rigid_invariant(on_curvatures, mesh, tolerance=1e-2):.1e}")
 print(f"permutation changes it by {assert_permutation_equivariant(on_curvatures, mesh, tolerance=1e-2):.1e}")
-image = acnn.render(mesh, values=on_curvatures(mesh)[:, 0].numpy())
-save_png(grid([[image]]), "03_own_layer.png")
+curvature, output = acnn.principal_curvatures(mesh.vertices, mesh.faces)[:, 0], on_curvatures(mesh)[:, 0].numpy()
+images = [acnn.render(mesh, values=np.clip(x, *np.percentile(x, (3, 97)))) for x in (curvature, output)]
+save_png(grid([images], [["input: larger curvature", "output of the layer"]]), "03_own_layer.png")

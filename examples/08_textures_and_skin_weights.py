@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 import acnn
+from acnn.runs.demo import render_textured
 from acnn.viewer import grid, save_png
 
 a, b = acnn.load("sample/A.ply"), acnn.load("sample/B.obj")
@@ -21,5 +22,8 @@ parts = np.loadtxt("sample/B_labels.txt", dtype=int)
 weights = np.eye(parts.max() + 1)[parts]
 weights_of_a = match.points.interpolate(weights[b.faces])  # (n, bones), between the vertices of B
 print(f"weights of A: {weights_of_a.shape}, rows sum to {weights_of_a.sum(axis=1).min():.6f} and more")
-images = [acnn.render(a, values=weights_of_a[:, part], vmin=0, vmax=1) for part in (1, 3)]
-save_png(grid([images], [["weights of the torso", "of a forearm"]]), "08_textures_and_skin_weights.png")
+size = (300, 400)
+images = [render_textured(b, size=size), render_textured(painted, size=size)]
+images.append(acnn.render(a, values=weights_of_a[:, 3], vmin=0, vmax=1, size=size))
+labels = ["B with its texture", "on A", "weights of a forearm"]
+save_png(grid([images], [labels]), "08_textures_and_skin_weights.png")

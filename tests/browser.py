@@ -21,6 +21,56 @@ FLAGS = (
     *("--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--remote-debugging-pipe", "--disable-dev-shm-usage"),
 )
 NAMES = ("chromium", "chromium-browser", "google-chrome")
+AUDIT = r"""(() => {
+  const found = [], seen = e => e.checkVisibility({visibilityProperty: true, opacityProperty: true});
+  const all = query => [...document.querySelectorAll(query)].filter(seen);
+  const where = e => e.outerHTML.slice(0, 90);
+  const named = e => (e.getAttribute("aria-label") || e.title || e.alt || e.textContent
+    || [...(e.labels || [])].map(l => l.textContent).join("")
+    || (e.getAttribute("aria-labelledby") || "").split(" ").map(i => document.getElementById(i)?.textContent).join("")
+    || "").trim();
+  if (!document.documentElement.lang) found.push("html has no lang");
+  if (!document.title) found.push("no title");
+  const levels = all("h1, h2, h3, h4, h5, h6").map(e => Number(e.tagName[1]));
+  if (levels.filter(l => l === 1).length !== 1 || levels[0] !== 1) found.push(`headings: ${levels}`);
+  levels.forEach((l, i) => { if (i && l > levels[i - 1] + 1) found.push(`heading left out: ${levels}`); });
+  for (const e of all("img")) if (!e.hasAttribute("alt")) found.push(`no alt: ${where(e)}`);
+  for (const e of all("input, select, textarea"))
+    if (![...e.labels].some(l => l.textContent.trim()) && !e.getAttribute("aria-label"))
+      found.push(`no label: ${where(e)}`);
+  for (const e of all("a[href], button, iframe, canvas, [role=img], summary"))
+    if (!named(e)) found.push(`no name: ${where(e)}`);
+  const ids = [...document.querySelectorAll("[id]")].map(e => e.id);
+  for (const id of new Set(ids.filter((id, i) => ids.indexOf(id) !== i))) found.push(`id twice: ${id}`);
+
+  const channels = c => { const [r, g, b, a = 1] = c.match(/[\d.]+/g).map(Number); return [r, g, b, a]; };
+  const light = c => c.slice(0, 3).map(v => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+  const over = (top, below) => [0, 1, 2].map(i => top[3] * top[i] + (1 - top[3]) * below[i]).concat(1);
+  const ground = e => {
+    const layers = [];
+    for (let at = e; at; at = at.parentElement) {
+      const style = getComputedStyle(at), color = channels(style.backgroundColor);
+      if (style.backgroundImage !== "none") return null;
+      layers.push(color);
+      if (color[3] === 1) break;
+    }
+    return layers.reverse().reduce((below, top) => over(top, below), [255, 255, 255, 1]);
+  };
+  for (const e of all("body *")) {
+    const text = [...e.childNodes].filter(n => n.nodeType === 3 && n.data.trim()).map(n => n.data.trim()).join(" ");
+    if (!text || e.closest(":disabled") || e.closest("canvas, script, style")) continue;
+    const back = ground(e), style = getComputedStyle(e);
+    if (!back) continue;
+    const ink = over(channels(e.namespaceURI.includes("svg") ? style.fill : style.color), back);
+    const [dark, bright] = [light(ink), light(back)].sort((x, y) => x - y);
+    const ratio = (bright + 0.05) / (dark + 0.05), size = parseFloat(style.fontSize);
+    const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+    if (ratio < (large ? 3 : 4.5)) found.push(`contrast ${ratio.toFixed(2)}: ${text.slice(0, 40)}`);
+  }
+  return found;
+})()"""
+"""What a script can see of WCAG 2, AA: language, headings, names of controls and images, contrast of texts."""
 
 
 def chromium() -> str:
@@ -108,6 +158,12 @@ class Browser:
             assert time.monotonic() < until, f"waited for {script}"
             time.sleep(0.05)
         return value
+
+    def barriers(self) -> list[str]:
+        """What keeps people with a screen reader or weak eyes from using the page, as far as a script can see."""
+        found = self.run(AUDIT)
+        assert isinstance(found, list)
+        return found
 
     def box(self, selector: str) -> dict[str, float]:
         """Left, top, width and height of an element on the page."""

@@ -30,6 +30,8 @@ def test_all_files_are_there_and_listed(folder, capsys):
     facts = json.loads(capsys.readouterr().out)
     assert contents(folder) == before
     assert set(facts["files"]) | {"sample.json"} == set(before)
+    assert main(["sample", "--out", str(folder)]) == 0
+    assert f" {len(list(folder.glob('shapes/*.ply')))} humans " in capsys.readouterr().out
 
 
 def test_other_files_are_not_overwritten(tmp_path, capsys):

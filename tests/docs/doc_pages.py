@@ -10,7 +10,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FILES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 FILES += [str(p.relative_to(ROOT)) for p in sorted(ROOT.glob("docs/**/*.md"))]
 FILES += [
-    str(p.relative_to(ROOT)) for folder in ("experiments", "benchmarks") for p in sorted(ROOT.glob(f"{folder}/**/*.md"))
+    str(p.relative_to(ROOT))
+    for folder in ("benchmarks", "examples", "experiments")
+    for p in sorted(ROOT.glob(f"{folder}/**/*.md"))
 ]
 sys.path.insert(0, str(ROOT / "docs"))  # for the hooks of the site
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
@@ -44,6 +46,13 @@ class Page:
     def blocks(self) -> list[Block]:
         found = FENCE.finditer(self.text)
         return [Block(m[2], m[3], self.text[: m.start(3)].count("\n") + 1) for m in found]
+
+    @property
+    def table_code(self) -> list[Block]:
+        """Code in the last column of tables, a block for every piece."""
+        rows = re.finditer(r"^\|.*\|([^|]*)\|$", self.text, re.MULTILINE)
+        found = [(row.start(), code) for row in rows for code in re.findall(r"`([^`]+)`", row[1])]
+        return [Block("python", code, self.text[:start].count("\n") + 1) for start, code in found]
 
     @property
     def links(self) -> list[str]:

@@ -1,8 +1,8 @@
 """Commands and Python blocks of the Markdown files run as they stand, on the files of `acnn sample`.
 
 Commands of `RUN` run first, in their order, in one folder; then the Python blocks of all pages, in the same folder. The
-blocks of a page share their names. Commands that serve a page, or that train for minutes, are only parsed
-(`test_doc_commands.py`).
+blocks of a page share their names. Of the page for users of other software, the right columns run, too. Commands that
+serve a page, or that train for minutes, are only parsed (`test_doc_commands.py`).
 """
 
 import os
@@ -68,11 +68,17 @@ def test_results_of_commands_are_right(workplace):
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
 def test_blocks_run(page, workplace):
     names = {"__name__": "page"}
-    for block in page.blocks:
+    columns = page.table_code if page.name == "docs/coming_from.md" else []
+    for block in sorted([*page.blocks, *columns], key=lambda block: block.line):
         if block.language == "python":
             # Lines of the block are those of the file, so that an error says where it is.
             code = compile("\n" * (block.line - 1) + block.text, page.name, "exec")
             exec(code, names)
+    if page.name == "docs/coming_from.md":
+        assert len(columns) > 40
+        assert names["C"].shape == (30, 30)
+        assert names["refined"].shape == names["a_to_b"].shape == (len(names["v"]),)
+        assert not names["failures"]
     if page.name == "docs/engineers.md":
         assert names["smoothed"].shape == names["mesh"].vertices.shape
         assert names["accuracy"] > 0.7

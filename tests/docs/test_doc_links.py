@@ -27,7 +27,7 @@ def test_every_page_is_linked_or_in_the_contents():
 
 
 def test_images_are_small():
-    for image in (ROOT / "docs" / "images").iterdir():
+    for image in (ROOT / "docs" / "images").rglob("*.*"):
         assert image.stat().st_size < 300_000, f"{image.name} has {image.stat().st_size} bytes"
 
 

@@ -126,10 +126,12 @@ def test_the_page_matches_two_shapes_and_transfers_a_texture(clean: str, tmp_pat
         page.open(clean)
         page.wait("!document.getElementById('match').disabled")
         assert page.run("document.querySelector('#drop-a .files').textContent") == "' &amp; A.ply"
+        assert page.barriers() == []
         page.run("document.getElementById('match').click()")
         page.wait("/Verdict: (good|doubtful)/.test(document.getElementById('verdict').textContent)")
         names = page.run("[...document.querySelectorAll('#downloads a')].map(a => a.download).join()").split(",")
         assert {"match.html", "a_to_b.txt", "map.npz", "a_colored.ply"} <= set(names)
+        assert page.barriers() == []
         page.run("document.getElementById('paint').click()")
         page.wait("document.getElementById('message').classList.contains('failed')")
         assert "texture" in page.run("document.getElementById('message').textContent")  # B has none

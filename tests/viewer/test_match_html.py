@@ -136,7 +136,7 @@ def test_facts_are_told_in_words():
     alone = {"route": "descriptors", "why": "no network was asked for", "refinement": {"used": "none", "start": "SHOT"}}
     told = said(matched_pair(cloud=True, unit={"length": 0.25, "why": "given"}, **alone))
     assert told["Matched by"] == "descriptors; No network was asked for."
-    assert "edge lengths are preserved" in told["Mean confidence"]
+    assert "probability that a match is within 0.05" in told["Mean confidence"]
     assert said(matched_pair(verdict="failed"))["Verdict"] == "failed; The map should not be used."
     assert told["Refinement"].endswith("Started from SHOT.")
     assert told["Vertices of A"].startswith("162; A point cloud.")
@@ -225,6 +225,7 @@ def test_the_page_works_in_a_browser(tmp_path):
         turned = after(lambda: browser.drag(cell["x"] + 100, cell["y"] + 100, 120, 40))
         assert changed(before[:, :half], turned[:, :half]) > 0.02
         assert changed(before[:, half:], turned[:, half:]) > 0.02
+        assert browser.barriers() == []
         assert browser.problems == []
         assert browser.requests == [page.as_uri()]
 
@@ -238,4 +239,5 @@ def test_a_cloud_in_a_small_dark_window(tmp_path):
         assert browser.run("document.getElementById('notices').hidden") is True
         assert "162 points" in browser.run("document.getElementById('a-caption').textContent")
         assert np.ptp(browser.picture(".cells"), axis=(0, 1)).max() > 80
+        assert browser.barriers() == []
         assert browser.problems == []

@@ -39,6 +39,7 @@ def test_cards_and_failures_are_shown_and_nothing_is_loaded(page, width):
         assert browser.run("document.querySelectorAll('.bar')[0].getAttribute('aria-label')") == "colour bar: 0 to 0.05"
         assert "scan%20%3C2%3E" in browser.run("document.querySelectorAll('figure a')[1].href")
         assert browser.run("document.documentElement.scrollWidth") <= width
+        assert browser.barriers() == []
         side_by_side = browser.run(
             "(b => b[0].top === b[1].top)([...document.querySelectorAll('figure')].map(f => f.getBoundingClientRect()))"
         )

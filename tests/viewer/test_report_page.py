@@ -180,6 +180,7 @@ def test_it_says_how_many_shapes_the_means_are_over(tmp_path):
     with Browser() as browser:
         browser.open(page.as_uri())
         browser.wait("Number(document.documentElement.dataset.drawn) > 0")
+        assert browser.barriers() == []
         subtitle = browser.run("document.getElementById('subtitle').textContent")
         assert subtitle.startswith("Mean over 3 shapes of “bumps”, 2 shown. ")
         assert browser.run("document.querySelector('#table tfoot th').textContent") == "mean over 3"
@@ -195,4 +196,5 @@ def test_small_dark_window_without_refinement(tmp_path):
         assert browser.run("document.documentElement.scrollWidth") <= 400  # nothing sticks out sideways
         assert browser.run("document.querySelector('input[value=refined]').disabled") is True
         assert browser.picture(".over").mean() < 90  # dark ground
+        assert browser.barriers() == []
         assert browser.problems == []

@@ -58,6 +58,7 @@ def test_sliders_scatter_and_colours_work(page, tmp_path):
     with Browser(1000, 1700) as browser:
         browser.open(path.as_uri())
         browser.wait("Number(document.documentElement.dataset.drawn) > 0")
+        assert browser.barriers() == []
         mean = browser.picture("#cell-model")
         shape = browser.picture("#cell-shape")
         _slide(browser, 1, 3)
@@ -104,6 +105,7 @@ def test_narrow_windows_need_no_sideways_scrolling(page, tmp_path):
         browser.open(path.as_uri())
         browser.wait("Number(document.documentElement.dataset.drawn) > 0")
         assert browser.run("document.documentElement.scrollWidth") <= 390
+        assert browser.barriers() == []
         assert not browser.problems
 
 

@@ -70,4 +70,5 @@ def report(
 
 
 def _text(facts: dict[str, Any]) -> str:
-    return f"{facts['report']}: {len(facts['shapes'])} shapes, {facts['bytes'] / 1e6:.1f} MB. Open it in a browser."
+    shapes = "1 shape" if len(facts["shapes"]) == 1 else f"{len(facts['shapes'])} shapes"
+    return f"{facts['report']}: {shapes}, {facts['bytes'] / 1e6:.1f} MB. Open it in a browser."

@@ -31,9 +31,10 @@ def _summary(facts: dict[str, Any]) -> str:
 def _text(facts: dict[str, Any]) -> str:
     files, folder = facts["files"], Path(facts["out"])
     alone = {name: about for name, about in files.items() if "/" not in name}
+    humans = sum(name.endswith(".ply") for name in files if name not in alone)
     width = max(map(len, alone))
     lines = [_summary(facts)]
     lines += [f"  {name:<{width}}  {about}" for name, about in alone.items()]
-    lines += [f"  {'shapes/':<{width}}  {len(files) - len(alone)} humans in one connectivity, to train on"]
+    lines += [f"  {'shapes/':<{width}}  {humans} humans in one connectivity, to train on, with body parts"]
     lines += [f"Next: acnn match {folder / 'A.ply'} {folder / 'B.obj'} --barycentric --out result"]
     return "\n".join(lines)

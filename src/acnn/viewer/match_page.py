@@ -243,7 +243,7 @@ def _facts(match: FileMatch) -> list[dict[str, str]]:
         (
             "Mean confidence",
             _percent(facts["mean_confidence"]),
-            "How well edge lengths are preserved around each vertex, and how few vertices share its match.",
+            "Estimated probability that a match is within 0.05 of the root of the area, averaged over A.",
         ),
         ("Coverage", _percent(facts["coverage"]), _coverage(match, target)),
     ]

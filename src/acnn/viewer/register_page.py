@@ -18,7 +18,7 @@ STYLE = """<style>
 .results img { display: block; width: 100%; border-radius: 8px; background: #fff; }
 dl { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0 12px; margin: 0; font-size: .88rem; }
 dt { color: var(--soft); } dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
-dd, .ends span { white-space: nowrap; }
+dd, .ends span { white-space: nowrap; } .results a { color: var(--accent); }
 .bar { height: 8px; border-radius: 4px; margin-top: 8px; } .ends { display: flex; justify-content: space-between; }
 .ends { color: var(--soft); font-size: .8rem; } li { overflow-wrap: anywhere; } .doubtful { color: var(--warning); }
 </style>"""

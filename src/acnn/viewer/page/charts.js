@@ -15,7 +15,8 @@ function axes(x, y, describe, width = 640, height = 360) {
     right = 12,
     top = 12,
     bottom = 44;
-  const svg = drawn("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe });
+  const size = width > 500 ? "wide" : "";
+  const svg = drawn("svg", { class: size, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": describe });
   const at = {
     x: value => left + ((value - x.from) / (x.to - x.from || 1)) * (width - left - right),
     y: value => height - bottom - ((value - y.from) / (y.to - y.from || 1)) * (height - top - bottom),
