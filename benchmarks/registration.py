@@ -19,7 +19,6 @@ import numpy as np
 
 import acnn
 from acnn.registration import Fit, face_damage, fit
-from acnn.registration.fit import MAP_DETAIL
 from acnn.shapes.mesh import BarycentricPoints, Mesh, PointCloud
 from acnn.surface.simplify import remesh
 
@@ -85,7 +84,7 @@ def transfer(a: Path, b: Path) -> dict:
     here, mesh = acnn.load(a), acnn.load(b)
     begin = time.process_time()
     found = acnn.match(here, mesh)
-    fitted = fit(mesh, here, found.points, here.vertices, found.confidence, detail=MAP_DETAIL)
+    fitted = fit(mesh, here, found.points, here.vertices, found.confidence)
     seconds = time.process_time() - begin
     corners = here.vertices[here.faces]
     area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum()

@@ -80,7 +80,8 @@ LEVELS = (
 MAP_DETAIL = 0.05
 """`detail` of maps that `match` computes, in square roots of the area: of 0, 0.05, 0.1 and 0.2, the one with the least
 error for FAUST registrations of the training set, remeshed. Their matches are off by 0.01 to 0.015, and smoothly so:
-neighbours do not contradict each other, and only the template shows that they stretch the surface."""
+neighbours do not contradict each other, and only the template shows that they stretch the surface. Thin parts that are
+curled up in one shape alone need the details of their matches: with more than 0 they may stay off the target."""
 
 FARTHER = 3.0
 """Reach, in the stiffness of a level, of matches that agree with those around them: where a thin part is curled up in
@@ -194,7 +195,7 @@ def fit(
         Confidence of the matches, at least 0; None is 1.
     detail : float
         Length d, in square roots of the template's area, below which the matches are not relied on: 0 if they are
-        exact, `MAP_DETAIL` if they come from `match`.
+        exact or only the surface matters, `MAP_DETAIL` if they come from `match` and vertices shall correspond.
     levels : sequence of Level
         From stiff to soft.
     progress : Progress or None

@@ -201,11 +201,11 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
         colors[pair.map.vertices < 0] = GREY
         return _without_texture(replace(pair.a, colors=colors)), {}
     if what == "shape":
-        from acnn.registration.fit import MAP_DETAIL, fit
+        from acnn.registration.fit import fit
 
         at = pair.map.points or BarycentricPoints.at_vertices(pair.b.faces, pair.map.vertices)
         trust = np.where(pair.map.vertices >= 0, 1.0 if pair.map.confidence is None else pair.map.confidence, 0.0)
-        fitted = fit(pair.b, pair.a, at, pair.a.vertices, trust, detail=MAP_DETAIL)
+        fitted = fit(pair.b, pair.a, at, pair.a.vertices, trust)
         return fitted.mesh, fitted.as_dict()
     if not isinstance(pair.a, Mesh):
         raise InputError(f"{a}: point clouds support vertex colours only. Use --colors instead of --texture.")
