@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from analytic import bumpy, rotation, sphere, subdivided
+from scipy.spatial import cKDTree
 
 from acnn import InputError, builtin_human
 from acnn.registration import fit, transfer_shape
+from acnn.registration.fit import MAP_DETAIL
 from acnn.shapes import Mesh, PointCloud
 from acnn.shapes.mesh import BarycentricPoints
 from acnn.surface.closest_points import ClosestPoints
@@ -66,6 +68,36 @@ def test_a_human_is_fitted_to_another_subject_and_pose_in_another_triangulation(
     assert found.has_data.mean() > 0.97
     assert (found.damage.collapsed_faces, found.damage.inverted_faces) == (0, 0)
     assert found.damage.largest_stretch < 5
+
+
+def matches_with_errors(mesh, matched, seed):
+    """A tenth of the matches wrong, half of them in patches, and the others pushed along the surface by waves."""
+    random = np.random.default_rng(seed)
+    pushed = mesh.vertices + 0.02 * np.sin(9 * mesh.vertices[:, [1, 2, 0]])
+    matched = cKDTree(mesh.vertices).query(pushed)[1][matched]
+    wrong = random.random(len(matched)) < 0.05
+    matched[wrong] = random.integers(len(mesh.vertices), size=wrong.sum())
+    for centre in random.integers(len(mesh.vertices), size=4):
+        patch = np.linalg.norm(mesh.vertices[matched] - mesh.vertices[centre], axis=1) < 0.06
+        matched[patch] = cKDTree(mesh.vertices).query(mesh.vertices[matched[patch]] + random.normal(0, 0.1, 3))[1]
+    return matched
+
+
+def test_a_fit_along_wrong_matches_ends_on_the_surface_and_is_nearer_to_the_truth_than_they_are():
+    template, goal = builtin_human(0, 0), builtin_human(7, 3)
+    target = remesh(goal, vertices=2000, seed=1)
+    exact = target.truth.nearest_vertex(goal.vertices, goal.faces)
+    matched = matches_with_errors(template, exact, 2)
+    points = BarycentricPoints.at_vertices(template.faces, matched)
+    off = {}
+    for detail in (0.0, MAP_DETAIL):
+        found = fit(template, target.mesh, points, target.mesh.vertices, detail=detail)
+        assert found.residuals.mean() < 0.0003  # metres
+        assert (found.residuals < 0.003).mean() > 0.99
+        assert (found.damage.collapsed_faces, found.damage.inverted_faces) == (0, 0)
+        off[detail] = np.linalg.norm(found.vertices - goal.vertices, axis=1).mean()
+    given = np.linalg.norm(goal.vertices[matched] - goal.vertices[exact], axis=1).mean()
+    assert off[MAP_DETAIL] < off[0.0] < given
 
 
 def animal(turns, rings=80, sectors=10):
@@ -142,5 +174,7 @@ def test_arrays_that_do_not_fit_are_refused():
         fit(mesh, mesh, points, mesh.vertices[1:])
     with pytest.raises(InputError, match="at least 0"):
         fit(mesh, mesh, points, mesh.vertices, -np.ones(42))
+    with pytest.raises(InputError, match="detail -1"):
+        fit(mesh, mesh, points, mesh.vertices, detail=-1.0)
     with pytest.raises(InputError, match="single point"):
         fit(mesh, mesh, points, np.zeros((42, 3)))

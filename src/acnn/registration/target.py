@@ -60,9 +60,22 @@ class Target:
     def __init__(self, shape: Shape) -> None:
         self._side: _MeshSide | _CloudSide = _MeshSide(shape) if isinstance(shape, Mesh) else _CloudSide(shape)
 
-    def __call__(self, points: FloatArray) -> TargetPoints:
-        """Closest points of the target to (n, 3) points."""
-        return self._side(points)
+    def __call__(self, points: FloatArray, normals: FloatArray | None = None, reach: float = np.inf) -> TargetPoints:
+        """Closest points of the target to (n, 3) points.
+
+        Parameters
+        ----------
+        points : (n, 3) array
+        normals : (n, 3) array or None
+            Directions: points of the target that face the same way are preferred.
+        reach : float
+            Distance within which they are preferred.
+
+        Returns
+        -------
+        TargetPoints
+        """
+        return self._side(points, normals, reach)
 
 
 class _MeshSide:
@@ -78,8 +91,8 @@ class _MeshSide:
         self._at_boundary = np.zeros(len(mesh.vertices), bool)
         self._at_boundary[edges.vertices[edges.counts == 1].ravel()] = True
 
-    def __call__(self, points: FloatArray) -> TargetPoints:
-        found = self._closest(points)
+    def __call__(self, points: FloatArray, directions: FloatArray | None, reach: float) -> TargetPoints:
+        found = self._closest(points, directions, reach)
         normals = unit_vectors(found.interpolate(self._normals[self._faces]))
         zero = found.weights < 1e-9
         on_edge = (zero & self._open[found.faces]).any(axis=1)
@@ -97,10 +110,15 @@ class _CloudSide:
         self._tree = cKDTree(cloud.vertices)
         self._count = min(NEIGHBOURS, len(cloud.vertices))
 
-    def __call__(self, points: FloatArray) -> TargetPoints:
-        near: IntArray = self._tree.query(points, self._count)[1].reshape(len(points), -1)
+    def __call__(self, points: FloatArray, directions: FloatArray | None, reach: float) -> TargetPoints:
+        distances, near = (x.reshape(len(points), -1) for x in self._tree.query(points, self._count))
         normals = self._normals[near]
-        facing = np.einsum("nkd,nd->nk", normals, normals[:, 0]) > 0  # leaves out the far side of thin parts
+        first: IntArray = np.zeros(len(points), int)
+        if directions is not None:
+            agreeing = (np.einsum("nkd,nd->nk", normals, directions) > 0) & (distances <= reach)
+            first = agreeing.argmax(axis=1)  # 0 where none is
+        nearest = normals[np.arange(len(points)), first]
+        facing = np.einsum("nkd,nd->nk", normals, nearest) > 0  # leaves out the far side of thin parts
         weights = facing / facing.sum(axis=1, keepdims=True)
         normal = unit_vectors(np.einsum("nk,nkd->nd", weights, normals))
         centre = np.einsum("nk,nkd->nd", weights, self._points[near])

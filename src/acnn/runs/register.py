@@ -22,7 +22,7 @@ from acnn.files import check_outputs, full_disk, make_folder, write_atomic
 from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
-from acnn.registration.fit import Fit, fit
+from acnn.registration.fit import MAP_DETAIL, Fit, fit
 from acnn.runs.match import PairMatch, match
 from acnn.runs.transfer import read_landmarks
 from acnn.shapes.load import load
@@ -40,7 +40,7 @@ SUFFIXES_WRITTEN = (".ply", ".npz", ".json", ".png", "_residual.png")
 PAGE = "register.html"
 """The page that shows them."""
 
-VERSION = 1
+VERSION = 2
 """Of the method: results of another version are computed again."""
 
 
@@ -69,7 +69,7 @@ class Registration:
 
     def as_dict(self) -> dict[str, Any]:
         """Facts about match and fit."""
-        facts = self.match.facts
+        facts = self.match.report.as_dict()
         return {
             "verdict": self.match.verdict,
             "route": facts["route"],
@@ -116,7 +116,7 @@ def register(
     if found.verdict == "failed":
         raise InputError(f"It could not be matched to the template: {' '.join(found.judgement.reasons)}")
     stage = begin_stage(progress, "fit")
-    fitted = fit(template, shape, found.points, shape.vertices, found.confidence, progress=stage)
+    fitted = fit(template, shape, found.points, shape.vertices, found.confidence, detail=MAP_DETAIL, progress=stage)
     confidence = push_forward(found.confidence, found.a_to_b, len(template.vertices), missing=0.0)
     return Registration(fitted, confidence, found)
 
