@@ -52,7 +52,7 @@ def test_unknown_and_contradictory_methods_are_refused(tmp_path, capsys):
     shape, out = str(tmp_path / "a.ply"), str(tmp_path / "out")
     for options, words in [
         (["--method", "scnn"], "of 'acnn train --method scnn' with --model."),
-        (["--method", "acnn"], "or the name of a pretrained one (humans)"),
+        (["--method", "acnn"], "or the name of a pretrained one (humans, humans-1)"),
         (["--method", "lscnn", "--model", "humans"], "is a run of the method 'acnn', not of 'lscnn'"),
         (["--method", "descriptors", "--model", "humans"], "takes no model"),
         (["--method", "abc"], "There is no method 'abc'"),

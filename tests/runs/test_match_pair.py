@@ -34,11 +34,12 @@ def mean_error_x100(matched, truth, mesh):
 
 
 def test_the_package_holds_a_network_of_people_that_is_small():
-    assert shipped_models() == ["humans"]
-    assert sum(file.stat().st_size for file in (MODELS / "humans").iterdir()) < 10e6
-    run = open_run("humans")
-    assert run.shipped
-    assert run.record.data == "people"
+    assert shipped_models() == ["humans", "humans-1"]
+    assert sum(file.stat().st_size for name in shipped_models() for file in (MODELS / name).iterdir()) < 15.5e6
+    for name, data in (("humans", "bodies"), ("humans-1", "people")):
+        run = open_run(name)
+        assert run.shipped
+        assert run.record.data == data
 
 
 def test_a_name_that_is_neither_a_folder_nor_in_the_package_is_told():
@@ -97,12 +98,12 @@ def test_nonsense_is_called_failed(tmp_path, capsys):
 
 def test_a_point_far_away_spoils_the_refinement_but_not_all_candidates():
     shape = far_outlier()
-    found = match(shape, shape)
+    found = match(shape, shape, model="humans-1")
     assert (found.a_to_b == np.arange(len(shape.vertices))).mean() > 0.95
     assert found.verdict == "good"
     assert found.report.candidates is not None
     assert found.report.candidates["filtered"] < 0.5 * found.report.candidates["refined"]
-    alone = match(shape, shape, candidates=False)
+    alone = match(shape, shape, model="humans-1", candidates=False)
     assert alone.report.candidates is None
     assert alone.verdict == "failed"
     assert "The map collapses" in alone.judgement.reasons[0]
@@ -125,7 +126,7 @@ def test_needles_are_called_good_only_where_all_lengths_are_kept():
 def test_a_good_map_of_an_unsure_network_is_good_and_no_advice_repeats_what_was_tried():
     humans = builtin_humans()
     coarse = remesh(humans.mesh(138), vertices=500, seed=1).mesh
-    found = match(humans.mesh(151), coarse)
+    found = match(humans.mesh(151), coarse, model="humans-1")  # which was trained on few triangulations
     assert "is unsure of these shapes" in found.report["why"]
     assert "descriptor" in found.report["why"]  # so that they were tried
     assert mean_error_x100(found.a_to_b, humans.mesh(138).vertices, coarse) < 5
@@ -174,8 +175,8 @@ def test_a_shape_that_is_no_person_is_tried_by_descriptors_too_and_that_is_repor
     other, place = permuted(ball, 3)
     save(ball, tmp_path / "a.ply")
     save(other, tmp_path / "b.ply")
-    arguments = ["match", str(tmp_path / "a.ply"), str(tmp_path / "b.ply"), "--out", str(tmp_path / "r"), "--json"]
-    assert main(arguments) == 0
+    arguments = ["match", str(tmp_path / "a.ply"), str(tmp_path / "b.ply"), "--model", "humans-1", "--json"]
+    assert main([*arguments, "--out", str(tmp_path / "r")]) == 0
     said = capsys.readouterr()
     facts = json.loads(said.out)
     assert "descriptor" in facts["why"]

@@ -101,7 +101,7 @@ def test_settings_of_earlier_runs_are_read_under_their_former_names(tmp_path):
     assert (config.augment.interpolated, config.augment.remeshed, config.augment.augment_seed) == (2, 0.5, 7)
     assert config == RunConfig().with_changes({"copies.blended": "2", "remeshed": "0.5", "copies_seed": "7"})
     assert "[augment]\ninterpolated = 2\n" in str(config)
-    shipped = resources.files("acnn.methods") / "models" / "humans" / "config.toml"
+    shipped = resources.files("acnn.methods") / "models" / "humans-1" / "config.toml"
     text = shipped.read_text()
     assert "[copies]" in text
     assert RunConfig.from_dict(tomllib.loads(text)).augment.remeshed == 1.0
