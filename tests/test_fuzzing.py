@@ -12,7 +12,7 @@ from damage import benchmark
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits memory as Linux does")
 
-READERS = "cache glb gltf labels landmarks map npy obj off pairs ply run stl truth values xyz"
+READERS = "cache glb gltf labels landmarks map npy obj off pairs ply run skin stl truth values xyz"
 
 
 def test_damaged_files_end_in_a_result_or_a_clear_error(tmp_path: Path) -> None:

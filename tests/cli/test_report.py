@@ -39,7 +39,7 @@ def test_a_page_is_written_with_shapes_it_was_not_trained_on(run, tmp_path, caps
 
 def test_default_place_chosen_shapes_and_the_folder_around_the_run(run, capsys):
     assert main(["report", str(run.parent), "--test", "bump_1", "--refine", "none"]) == 0
-    assert "1 shapes" in capsys.readouterr().out
+    assert "1 shape," in capsys.readouterr().out
     assert (run.parent / "report.html").is_file()
 
 

@@ -127,7 +127,7 @@ def test_a_run_that_did_not_record_what_it_was_trained_on_does_not_know(run):
     report, _ = evaluate_run(old, data(sample("c")), test_list="c")
     assert report["seen_in_training"] == report["seen_in_validation"] == "unknown"
     assert "were not recorded" in report_text(report)
-    assert open_run("humans").seen({"c": "0"}, "train") == "unknown"
+    assert open_run("humans-1").seen({"c": "0"}, "train") == "unknown"
 
 
 def test_a_shape_without_truth_does_not_stop_the_others(run, tmp_path):
