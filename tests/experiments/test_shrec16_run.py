@@ -1,6 +1,7 @@
 """The partial experiment from one end to the other, on parts of a built-in person instead of the benchmark's."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from scripts import run_script
 
 from acnn.cli import main
 from acnn.datasets import builtin_humans
+from acnn.evaluation.published import SHREC16_CUTS_ERROR, SHREC16_HOLES_ERROR
 from acnn.shapes import save
 from acnn.surface.simplify import remesh
 
@@ -44,3 +46,21 @@ def test_it_leaves_results_curves_and_the_run(result):
     _, folder = result
     for name in ("results_cuts.json", "curves_cuts.csv", "curves_cuts.png", "cuts/person/model.safetensors"):
         assert (folder / name).is_file()
+
+
+@pytest.mark.parametrize(("table", "refined"), [(SHREC16_CUTS_ERROR, 4.41), (SHREC16_HOLES_ERROR, 6.65)])
+def test_published_figures_stand_beside_errors_of_the_same_kind(table, refined):
+    """In the README, asymmetric published errors have the column of our asymmetric errors, and no other."""
+    assert "asymmetric" in table.quantity
+    published = {entry.value for entry in table.entries if entry.method != "best known"}
+    readme = (SCRIPT.parent / "README.md").read_text(encoding="utf-8")
+    for block in re.findall(r"(?:^\|.*\n)+", readme, re.MULTILINE):
+        header, _, *lines = [[cell.strip() for cell in line.strip("|").split("|")] for line in block.splitlines()]
+        if "asymmetric" in header:
+            rows = {line[0]: dict(zip(header[1:], line[1:], strict=True)) for line in lines}
+            others = [row for row in rows.values() if not row["exact"]]
+            if {float(row["asymmetric"]) for row in others} == published:
+                assert all(row["symmetric"] == "" for row in others)
+                assert float(rows["refined (`pfm`)"]["asymmetric"]) == refined
+                return
+    pytest.fail(f"no table with the errors of {table.name}")
