@@ -10,9 +10,19 @@ from acnn.methods.run import RunRecord
 from acnn.patches.operator import PatchReport
 from acnn.reports import Report
 from acnn.runs.data import FamilyReport, HumansReport, PartsReport
+from acnn.runs.demo import DemoFigures, DemoReport
 from acnn.runs.machine import BenchReport, DoctorReport
 from acnn.runs.match_report import MatchReport, SegmentReport, UnitReport
+from acnn.runs.patches import PatchFileReport
+from acnn.runs.register import RegisteredShape, RegisterReport
+from acnn.runs.report import FigureReport
+from acnn.runs.sample import SampleReport
 from acnn.runs.statistics import StatisticsReport
+from acnn.runs.train import TrainingPlan
+from acnn.runs.transfer import FitFigures, ShapeTransferReport, TransferReport
+from acnn.training.prepare import PrepareReport
+
+FIT = "scale mean_residual with_data repaired_vertices collapsed_faces inverted_faces largest_stretch"
 
 KEYS = {
     EvaluationReport: "exact auc mean_error_x100 normalisation thresholds curve coverage shapes | per_map symmetric "
@@ -34,6 +44,21 @@ KEYS = {
     PartsReport: "out data kind parts shapes missing missing_range mirrored seed seconds",
     StatisticsReport: "out page shapes vertices modes missing standard_deviations explained_variance total_variance "
     "compactness generalisation specificity groups names notices files",
+    FitFigures: FIT,
+    TransferReport: "what out vertices unmatched notes | rows landmarks lost joints seam_faces left_out",
+    ShapeTransferReport: f"what out vertices unmatched notes {FIT} | left_out",
+    RegisteredShape: f"name shape key verdict route model mean_confidence {FIT} out landmarks | largest_shown",
+    RegisterReport: "template out registered kept shapes | page",
+    FigureReport: "figure kind | shapes methods exact mean_error_x100",
+    SampleReport: "out files",
+    PrepareReport: "data shapes prepared from_cache seconds cache patches descriptors",
+    PatchFileReport: "vertices angles scales kernel seconds nnz_per_row shape unit from_cache peak_memory_mb "
+    "l1_error_median l1_error_max written_to | kernels_by_scale mass_kept mass_kept_per_scale row_sum_error_max "
+    "l1_errors_by_scale rows_checked",
+    TrainingPlan: "data method preset reference_vertices vertices train validation unused augmented",
+    DemoFigures: "exact mean_error_x100 coverage | refined",
+    DemoReport: "exact mean_error_x100 coverage train_shapes steps first_result_seconds seconds_preparing "
+    "seconds_training seconds normalisation files | refined remeshed holes",
     BenchReport: "vertices angles scales architecture repeat parts",
     DoctorReport: "python platform versions extras cores threads memory_mb cache data self_test problems",
 }

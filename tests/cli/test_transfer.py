@@ -6,6 +6,7 @@ import numpy as np
 from analytic import sphere
 
 from acnn.cli import main
+from acnn.runs.transfer import ShapeTransferReport
 from acnn.shapes import save
 
 
@@ -39,13 +40,16 @@ def test_a_map_that_folds_the_surface_gives_a_shape_without_damaged_faces(tmp_pa
 
 
 def test_a_shape_with_damaged_faces_exits_with_1(monkeypatch, capsys):
-    facts = {"what": "shape", "out": "o.ply", "vertices": 42, "unmatched": 0, "notes": []}
-    facts |= {"collapsed_faces": 0, "inverted_faces": 2, "largest_stretch": 3.0}
-    monkeypatch.setattr("acnn.runs.transfer.transfer_files", lambda *_, **__: facts)
+    fit = {"scale": 1.0, "mean_residual": None, "with_data": 0.0, "repaired_vertices": 0}
+    fit |= {"collapsed_faces": 0, "inverted_faces": 2, "largest_stretch": 3.0}
+    report = ShapeTransferReport(what="shape", out="o.ply", vertices=42, unmatched=0, notes=[], **fit)
+    monkeypatch.setattr("acnn.runs.transfer.transfer_files", lambda *_, **__: report)
     asked = ["transfer", "map.txt", "--from", "b.ply", "--to", "a.ply", "--out", "o.ply", "--shape"]
     assert main([*asked, "--json"]) == 1
     said = capsys.readouterr()
-    assert json.loads(said.out)["failed"][0]["item"] == "o.ply"
+    printed = json.loads(said.out)
+    assert printed["failed"][0]["item"] == "o.ply"
+    assert {name: printed[name] for name in fit} == fit
     assert "2 faces are inverted" in said.err
     assert main(asked) == 1
     assert "largest edge stretch" in capsys.readouterr().out

@@ -9,7 +9,7 @@ from analytic import bumpy, permuted, rotation
 from acnn import InputError, register
 from acnn.cli import main
 from acnn.runs import register as module
-from acnn.runs.register import register_files
+from acnn.runs.register import RegisteredShape, register_files
 from acnn.shapes import Mesh, PointCloud, load, save
 
 
@@ -63,17 +63,26 @@ def test_shapes_are_written_in_the_topology_of_the_template_and_kept(folder, mon
     assert done == ["broken", "shape2"]
     assert again["kept"] == 1
     assert again["shapes"] == facts["shapes"][:1]
+    # a file with other entries is no result
+    path = folder / "out" / "shape1.json"
+    path.write_text(json.dumps({"key": json.loads(path.read_text())["key"]}))
+    assert run(folder)[0]["kept"] == 0
 
 
 def test_the_command_reports_failures_and_writes_a_page(folder, monkeypatch, capsys):
-    facts = {"name": "shape1", "shape": "shape1.ply", "verdict": "good", "mean_residual": 0.01, "with_data": 1.0}
-    facts |= {"mean_confidence": 0.9, "inverted_faces": 0, "collapsed_faces": 0}
-    facts |= {"out": str(folder / "out" / "shape1.ply")}
-    monkeypatch.setattr(module, "register_task", lambda task: facts if task.name == "shape1" else "<b> is wrong")
+    result = RegisteredShape(
+        **{"name": "shape1", "shape": "shape1.ply", "key": "", "out": str(folder / "out" / "shape1.ply")},
+        **{"verdict": "good", "route": "descriptors", "model": None, "mean_confidence": 0.9, "landmarks": {}},
+        **{"scale": 1.0, "mean_residual": 0.01, "with_data": 1.0, "repaired_vertices": 0},
+        **{"collapsed_faces": 0, "inverted_faces": 0, "largest_stretch": 1.0},
+    )
+    monkeypatch.setattr(module, "register_task", lambda task: result if task.name == "shape1" else "<b> is wrong")
     words = ["register", str(folder / "template.ply"), str(folder / "shapes"), "--out", str(folder / "out"), "--json"]
     assert main(words) == 1
-    result = json.loads(capsys.readouterr().out)
-    assert [failure["why"] for failure in result["failed"]] == ["<b> is wrong"] * 2
+    printed = json.loads(capsys.readouterr().out)
+    assert [failure["why"] for failure in printed["failed"]] == ["<b> is wrong"] * 2
+    assert printed["shapes"] == [result.as_dict()]
+    assert printed["page"] == str(folder / "out" / "register.html")
     page = (folder / "out" / "register.html").read_text()
     assert "1 shapes registered, 2 failed" in page
     assert "&lt;b&gt; is wrong" in page

@@ -45,7 +45,7 @@ def figure(
     from acnn.runs.report import write_figure
 
     with out.progress() as progress:
-        facts, failures = write_figure(
+        report, failures = write_figure(
             runs,
             kind,
             file,
@@ -58,7 +58,7 @@ def figure(
             force=force,
             progress=progress,
         )
-    out.result(facts, human=_text, failures=failures)
+    out.result(report, human=_text, failures=failures)
 
 
 def _text(facts: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,7 +41,7 @@ def register(
     from acnn.viewer.register_page import write_register_page
 
     with out.progress("registering") as progress:
-        facts, failures = register_files(
+        report, failures = register_files(
             template,
             shapes,
             folder,
@@ -54,10 +55,10 @@ def register(
             cache=out.cache,
             progress=progress,
         )
-    facts["page"] = str(write_register_page(facts, failures, folder / PAGE))
+    page = write_register_page(report, failures, folder / PAGE)
     for item, why in failures:
         out.failed(item, why)
-    out.result(facts, human=_text)
+    out.result(replace(report, page=str(page)), human=_text)
 
 
 def _text(facts: dict[str, Any]) -> str:

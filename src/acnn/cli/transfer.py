@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -55,9 +56,9 @@ def transfer(
     if len(chosen) != 1:
         given = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
         raise InputError(f"Choose what to transfer with one of {', '.join(f'--{what}' for what in asked)}; {given}.")
-    facts = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
-    out.result(facts, human=_text)
-    damage = _damage(facts)
+    report = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
+    out.result(report, human=_text)
+    damage = _damage(report)
     if damage:
         out.failed(
             str(file),
@@ -66,7 +67,7 @@ def transfer(
         )
 
 
-def _damage(facts: dict[str, Any]) -> str:
+def _damage(facts: Mapping[str, Any]) -> str:
     """Describe the damaged faces of a moved mesh; empty if there are none."""
     counts = {kind: facts.get(f"{kind}_faces", 0) for kind in ("collapsed", "inverted")}
     return ", ".join(f"{count} face{'s are' if count > 1 else ' is'} {kind}" for kind, count in counts.items() if count)

@@ -13,7 +13,7 @@ from acnn.progress import Progress
 from acnn.shapes.mesh import Mesh
 from acnn.surface.surface import Surface
 from acnn.training.config import RunConfig
-from acnn.training.loop import Report
+from acnn.training.loop import StepReport
 from acnn.training.prepared import Needs, Prepared
 from acnn.training.tasks import ShapeInputs
 from acnn.types import FloatArray, IntArray
@@ -88,7 +88,7 @@ class TrainingData:
     classes: int = 0
 
 
-Train = Callable[[TrainingData, RunConfig, Path, bool, Report | None, dict[str, Any]], None]
+Train = Callable[[TrainingData, RunConfig, Path, bool, StepReport | None, dict[str, Any]], None]
 """Called with the data, the configuration, the folder of the run, whether to resume, a function that is called after
 each step, and metadata to keep; writes `model.safetensors` into the folder."""
 

@@ -19,7 +19,7 @@ from acnn.network.model import ShapeNetwork, load_model
 from acnn.shapes.mesh import Mesh
 from acnn.surface.spectra import SpectraSettings
 from acnn.training.config import RunConfig
-from acnn.training.loop import Report, train
+from acnn.training.loop import StepReport, train
 from acnn.training.prepared import Needs
 from acnn.training.tasks import LabelTask, PairTask, ShapeInputs, Task, network_inputs
 from acnn.types import FloatArray
@@ -97,7 +97,7 @@ def train_network(
     config: RunConfig,
     folder: Path,
     resume: bool,
-    report: Report | None,
+    report: StepReport | None,
     metadata: dict[str, Any],
 ) -> None:
     """Train a network for the configured task, from random weights or from those of `config.train.start`."""

@@ -23,7 +23,7 @@ from acnn.files import read_arrays, write_arrays
 from acnn.methods.method import Method, Properties, TrainingData
 from acnn.shapes.mesh import Mesh
 from acnn.training.config import ForestSettings, RunConfig
-from acnn.training.loop import Report
+from acnn.training.loop import StepReport
 from acnn.training.prepared import Needs
 from acnn.training.tasks import ShapeInputs
 from acnn.types import FloatArray, IntArray
@@ -236,7 +236,12 @@ def forest_needs(config: RunConfig) -> Needs:
 
 
 def train_forest(
-    data: TrainingData, config: RunConfig, folder: Path, resume: bool, report: Report | None, metadata: dict[str, Any]
+    data: TrainingData,
+    config: RunConfig,
+    folder: Path,
+    resume: bool,
+    report: StepReport | None,
+    metadata: dict[str, Any],
 ) -> None:
     """Grow a forest on all labelled vertices of the training shapes, and save it."""
     began = time.perf_counter()

@@ -22,7 +22,7 @@ from acnn.errors import InputError
 from acnn.files import read_arrays, write_arrays
 from acnn.methods.method import TrainingData
 from acnn.training.config import LearnedSettings, RunConfig
-from acnn.training.loop import Report
+from acnn.training.loop import StepReport
 from acnn.training.prepared import Needs
 from acnn.training.tasks import ShapeInputs, corresponding_vertices
 from acnn.types import FloatArray
@@ -82,7 +82,12 @@ def learned_needs(config: RunConfig) -> Needs:
 
 
 def fit_descriptor(
-    data: TrainingData, config: RunConfig, folder: Path, resume: bool, report: Report | None, metadata: dict[str, Any]
+    data: TrainingData,
+    config: RunConfig,
+    folder: Path,
+    resume: bool,
+    report: StepReport | None,
+    metadata: dict[str, Any],
 ) -> None:
     """Fit the projection to all training shapes, each paired with some others, and save it."""
     began = time.perf_counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -74,6 +74,48 @@ class Plan:
     refinement: RefineMethod
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DemoFigures(Report):
+    """Figures of the network and, under `refined`, of the refined maps; see `EvaluationReport`."""
+
+    exact: float
+    mean_error_x100: float
+    coverage: float
+    refined: DemoFigures | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DemoReport(DemoFigures):
+    """What `acnn demo --json` prints: figures on unseen subjects; for partial shapes, on cuts.
+
+    Attributes
+    ----------
+    remeshed, holes : DemoFigures or None
+        The same on their remeshed copies; for partial shapes, on those with holes.
+    train_shapes, steps : int or None
+        Of the training.
+    first_result_seconds : float or None
+        The time until the first match was shown.
+    seconds_preparing, seconds_training, seconds : float or None
+        Of both, and in total.
+    normalisation : str
+        What errors are divided by.
+    files : list[str]
+        Images and pages.
+    """
+
+    train_shapes: int
+    steps: int | None
+    first_result_seconds: float | None
+    seconds_preparing: float | None
+    seconds_training: float | None
+    seconds: float
+    normalisation: str
+    files: list[str]
+    remeshed: DemoFigures | None = None
+    holes: DemoFigures | None = None
+
+
 def run_demo(
     out: Path,
     *,
@@ -86,7 +128,7 @@ def run_demo(
     progress: Progress | None = None,
     show_first: Show | None = None,
     draw: Draw | None = None,
-) -> dict[str, Any]:
+) -> DemoReport:
     """Run the demo and write all results to a folder.
 
     Training runs for a fixed number of steps on a fixed number of threads with fixed seeds: the figures do not depend
@@ -118,10 +160,7 @@ def run_demo(
 
     Returns
     -------
-    dict[str, Any]
-        `exact, mean_error_x100, seconds` on unseen subjects, the same under `refined`, and all of it under `remeshed`
-        for their remeshed copies; for partial shapes the main figures are those of cuts, with holes under `holes`.
-        `first_result_seconds` is the time until the first match was shown.
+    DemoReport
 
     Raises
     ------
@@ -159,20 +198,23 @@ def run_demo(
     if draw:
         begin_stage(progress, "rendering")
         images += draw(out, run, kept, reports)
-    first, second = reports
-    figures = _figures(reports[first]) | {
-        second: _figures(reports[second]),
-        "train_shapes": len(record.train),
-        "steps": record.step,
-        "first_result_seconds": first_seconds,
-        "seconds_preparing": record.seconds_preparing,
-        "seconds_training": record.seconds_training,
-        "seconds": time.perf_counter() - began,
-        "normalisation": reports[first]["normalisation"],
-        "files": [str(path) for path in images],
-    }
-    write_atomic(out / "demo.json", (json.dumps(figures, indent=2) + "\n").encode())
-    return figures
+    first = next(iter(reports))
+    figures = {kind: _figures(report) for kind, report in reports.items()}
+    report = DemoReport(
+        **figures[first],
+        remeshed=figures.get("remeshed"),
+        holes=figures.get("holes"),
+        train_shapes=len(record.train),
+        steps=record.step,
+        first_result_seconds=first_seconds,
+        seconds_preparing=record.seconds_preparing,
+        seconds_training=record.seconds_training,
+        seconds=time.perf_counter() - began,
+        normalisation=reports[first]["normalisation"],
+        files=[str(path) for path in images],
+    )
+    write_atomic(out / "demo.json", (json.dumps(report.as_dict(), indent=2) + "\n").encode())
+    return report
 
 
 def show_demo(out: Path, run: Run, matched: dict[str, list[Matched]], reports: dict[str, Report]) -> list[Path]:
@@ -275,9 +317,11 @@ def _torch_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _figures(report: Report) -> dict[str, Any]:
-    names = ("exact", "mean_error_x100", "coverage")
-    return {name: report[name] for name in names} | {"refined": {name: report["refined"][name] for name in names}}
+def _figures(report: Mapping[str, Any]) -> DemoFigures:
+    refined = _figures(report["refined"]) if "refined" in report else None
+    return DemoFigures(
+        exact=report["exact"], mean_error_x100=report["mean_error_x100"], coverage=report["coverage"], refined=refined
+    )
 
 
 def _write_curves(out: Path, reports: dict[str, Report]) -> None:

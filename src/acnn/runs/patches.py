@@ -5,12 +5,14 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from acnn.errors import InputError
 from acnn.files import check_outputs, make_folder
 from acnn.patches.anisotropic import build_patches, check_kernels
+from acnn.patches.operator import PatchReport
 from acnn.patches.settings import PatchSettings, parse_scales
 from acnn.progress import Progress, begin_stage
 from acnn.runs.cost import ANNOUNCED, AREA, announce_reading, patches_cost, peak_memory_mb, reading_cost
@@ -29,6 +31,40 @@ LARGE = 20_000
 """Vertices from which an operator that is written to a file is computed angle by angle, in files beside it."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PatchFileReport(PatchReport):
+    """What `acnn patches --json` prints: figures of the construction, the file, and the check of the kernels.
+
+    Attributes
+    ----------
+    shape : str
+        The file of the shape.
+    unit : float
+        Unit of length in the coordinates of the shape.
+    from_cache : bool
+        Whether the operator had been computed before.
+    peak_memory_mb : float
+        Of this process.
+    l1_error_median, l1_error_max : float or None
+        Of the rows that were checked; None where none were.
+    written_to : str or None
+        The file of the operator.
+    row_sum_error_max, l1_errors_by_scale, rows_checked
+        Where rows were checked: see `check_kernels`.
+    """
+
+    shape: str
+    unit: float
+    from_cache: bool
+    peak_memory_mb: float
+    l1_error_median: float | None
+    l1_error_max: float | None
+    written_to: str | None
+    row_sum_error_max: float | None = None
+    l1_errors_by_scale: dict[float, dict[str, Any]] | None = None
+    rows_checked: int | None = None
+
+
 def patches_of_file(
     path: Path,
     settings: dict[str, Any],
@@ -40,7 +76,7 @@ def patches_of_file(
     cache: bool = True,
     progress: Progress | None = None,
     announce: Callable[[str], object] | None = None,
-) -> dict[str, Any]:
+) -> PatchFileReport:
     """Compute the patch operator of a shape file, optionally check and write it.
 
     Parameters
@@ -66,8 +102,7 @@ def patches_of_file(
 
     Returns
     -------
-    dict[str, Any]
-        The facts that `acnn patches --json` prints.
+    PatchFileReport
 
     Raises
     ------
@@ -106,21 +141,21 @@ def patches_of_file(
             operator = make_patches(shape, chosen, unit=unit, cache=cache, progress=building)
         else:
             operator = build_patches(shape, chosen, unit=unit, progress=building, folder=Path(folder))
-        facts: dict[str, Any] = {
-            "shape": str(path),
+        report = PatchFileReport(
+            shape=str(path),
             **operator.report,
-            "unit": operator.unit,
-            "from_cache": known,
-            "peak_memory_mb": peak_memory_mb(),
-            "l1_error_median": None,
-            "l1_error_max": None,
-            "written_to": None,
-        }
+            unit=operator.unit,
+            from_cache=known,
+            peak_memory_mb=peak_memory_mb(),
+            l1_error_median=None,
+            l1_error_max=None,
+            written_to=None if out is None else str(out),
+        )
         if check:
             checking = begin_stage(progress, "checking")
-            facts |= check_kernels(surface_of(shape, operator.unit), chosen, check, progress=checking)
+            errors = check_kernels(surface_of(shape, operator.unit), chosen, check, progress=checking)
+            report = replace(report, **errors)
         if out is not None:
             write_patches(operator, out)
-            facts["written_to"] = str(out)
         del operator  # it may be open in the folder, which some systems then do not remove
-    return facts
+    return report

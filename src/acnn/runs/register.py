@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from acnn.arguments import check_arguments
+from acnn.correspondence.judge import Verdict
 from acnn.correspondence.transfer import push_forward
 from acnn.datasets.folder import shape_files
 from acnn.errors import InputError
@@ -23,8 +24,9 @@ from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
 from acnn.registration.fit import MAP_DETAIL, Fit, fit
+from acnn.reports import Report
 from acnn.runs.match import PairMatch, match
-from acnn.runs.transfer import read_landmarks
+from acnn.runs.transfer import FitFigures, read_landmarks
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
 from acnn.shapes.save import save
@@ -68,15 +70,71 @@ class Registration:
         return self.fit.mesh
 
     def as_dict(self) -> dict[str, Any]:
-        """Facts about match and fit."""
-        facts = self.match.report.as_dict()
+        """Figures of match and fit."""
+        report = self.match.report
         return {
             "verdict": self.match.verdict,
-            "route": facts["route"],
-            "model": facts["model"],
-            "mean_confidence": facts["mean_confidence"],
+            "route": report.route,
+            "model": report.model,
+            "mean_confidence": report.mean_confidence,
             **self.fit.as_dict(),
         }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RegisteredShape(FitFigures):
+    """One result of `register_files`: what `NAME.json` contains.
+
+    Attributes
+    ----------
+    name, shape : str
+        The name of the result, and the file of the shape.
+    key : str
+        Hash of template, shape and settings, by which a result is known again.
+    verdict, route, model, mean_confidence
+        Of the match, see `MatchReport`.
+    out : str
+        The mesh.
+    landmarks : dict[str, list[float]]
+        Their positions on the shape.
+    largest_shown : float or None
+        The distance at the end of the colours of its image; None in results of earlier versions.
+    """
+
+    name: str
+    shape: str
+    key: str
+    verdict: Verdict
+    route: str
+    model: str | None
+    mean_confidence: float | None
+    out: str
+    landmarks: dict[str, list[float]]
+    largest_shown: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class RegisterReport(Report):
+    """What `acnn register --json` prints.
+
+    Attributes
+    ----------
+    template, out : str
+        The file of the template, and the folder of the results.
+    registered, kept : int
+        Number of results, and of those among them that an earlier call had completed.
+    shapes : list[RegisteredShape]
+        In the order of the files.
+    page : str or None
+        The page that shows them.
+    """
+
+    template: str
+    out: str
+    registered: int
+    kept: int
+    shapes: list[RegisteredShape]
+    page: str | None = None
 
 
 @check_arguments
@@ -149,11 +207,11 @@ def register_files(
     force: bool = False,
     cache: bool = True,
     progress: Progress | None = None,
-) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+) -> tuple[RegisterReport, list[tuple[str, str]]]:
     """Register a template to shapes and write the results into a folder.
 
     For each shape `NAME.ply`, the template in its form; `NAME.npz` with `residual`, `confidence` and `has_data` of
-    every vertex of the template; `NAME.json` with facts and landmarks; `NAME_residual.png`, coloured by the residual;
+    every vertex of the template; `NAME.json` with figures and landmarks; `NAME_residual.png`, coloured by the residual;
     `NAME.png`, the texture of the template if it has one. What an
     earlier call with the same template, shape and settings has written is kept.
 
@@ -180,8 +238,8 @@ def register_files(
 
     Returns
     -------
-    facts : dict[str, Any]
-        `template, out, shapes` (facts of each, in their order), `registered, kept`.
+    report : RegisterReport
+        Without a page.
     failures : list[tuple[str, str]]
         The files that failed, and why.
 
@@ -212,7 +270,7 @@ def register_files(
     # First of all, so that an interrupted call may write its own files again.
     names = sorted({*(file.name for file in earlier), *(file.name for file in written)})
     _write_json(folder / LIST, {"template": str(goal), "files": names, "complete": False})
-    results: dict[int, dict[str, Any]] = {i: done for i, task in enumerate(tasks) if (done := _kept(task)) is not None}
+    results = {i: done for i, task in enumerate(tasks) if (done := _kept(task)) is not None}
     kept = len(results)
     failures: dict[int, str] = {}
     left = [i for i in range(len(tasks)) if i not in results]
@@ -228,20 +286,14 @@ def register_files(
                 results[left[index]] = outcome
             if progress is not None:
                 progress(len(results) + len(failures), len(tasks))
-    facts = {
-        "template": str(goal),
-        "out": str(folder),
-        "registered": len(results),
-        "kept": kept,
-        "shapes": [results[i] for i in sorted(results)],
-    }
+    report = RegisterReport(str(goal), str(folder), len(results), kept, [results[i] for i in sorted(results)])
     failed = [(tasks[i].shape, failures[i]) for i in sorted(failures)]
     record = {"failed": [{"item": item, "why": why} for item, why in failed], "files": names, "complete": True}
-    _write_json(folder / LIST, facts | record)
-    return facts, failed
+    _write_json(folder / LIST, report | record)
+    return report, failed
 
 
-def register_task(task: Task) -> dict[str, Any] | str | OSError:
+def register_task(task: Task) -> RegisteredShape | str | OSError:
     """Register one shape and write its files; what is wrong is returned, so that it travels between processes."""
     try:
         return _register_task(task)
@@ -254,7 +306,7 @@ def register_task(task: Task) -> dict[str, Any] | str | OSError:
         return OSError(number, os.strerror(number)) if number else f"{type(error).__name__}: {error}"
 
 
-def _register_task(task: Task) -> dict[str, Any]:
+def _register_task(task: Task) -> RegisteredShape:
     from acnn.viewer.images import render, save_png
 
     template, shape = load(Path(task.template)), load(Path(task.shape))
@@ -273,15 +325,22 @@ def _register_task(task: Task) -> dict[str, Any]:
     image = render(done.mesh, values=done.fit.residuals, vmin=0.0, vmax=largest, size=(240, 320))
     save_png(image, folder / f"{task.name}_residual.png")
     positions = {name: done.mesh.vertices[vertex].tolist() for name, vertex in task.landmarks}
-    facts = {"name": task.name, "shape": task.shape, "key": task.key, **done.as_dict()}
-    facts |= {"out": str(folder / f"{task.name}.ply"), "landmarks": positions, "largest_shown": largest}
-    _write_json(folder / f"{task.name}.json", facts)  # last: it marks the result as complete
-    return facts
+    result = RegisteredShape(
+        name=task.name,
+        shape=task.shape,
+        key=task.key,
+        out=str(folder / f"{task.name}.ply"),
+        landmarks=positions,
+        largest_shown=largest,
+        **done.as_dict(),
+    )
+    _write_json(folder / f"{task.name}.json", result.as_dict())  # last: it marks the result as complete
+    return result
 
 
 def _outcomes(
     tasks: list[Task], workers: int, scheduler: str | None
-) -> Generator[tuple[int, dict[str, Any] | str | OSError], None, None]:
+) -> Generator[tuple[int, RegisteredShape | str | OSError], None, None]:
     if scheduler is not None:
         yield from run_on_scheduler(register_task, tasks, scheduler)
     elif workers > 1 and len(tasks) > 1:
@@ -342,12 +401,17 @@ def _key(template: Path, shape: Path, options: dict[str, Any], landmarks: Any) -
     return digest.hexdigest()
 
 
-def _kept(task: Task) -> dict[str, Any] | None:
-    """Facts of a result that an earlier call has completed with the same inputs."""
+def _kept(task: Task) -> RegisteredShape | None:
+    """A result that an earlier call has completed with the same inputs."""
     stem = Path(task.out) / task.name
-    facts = _read_json(stem.with_name(f"{task.name}.json"))
+    content = _read_json(stem.with_name(f"{task.name}.json"))
     complete = all(stem.with_name(f"{task.name}{suffix}").is_file() for suffix in (".ply", ".npz"))
-    return facts if complete and facts.get("key") == task.key else None
+    if not complete or content.get("key") != task.key:
+        return None
+    try:
+        return RegisteredShape(**content)
+    except TypeError:  # other entries than these
+        return None
 
 
 def _earlier(folder: Path) -> list[Path]:

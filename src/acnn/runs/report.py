@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from acnn.evaluation.results import Matched
 from acnn.files import check_outputs
 from acnn.methods.run import inputs_of_run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
+from acnn.reports import Report
 from acnn.runs.compare import compare_methods, comparison_data
 from acnn.runs.evaluate import evaluate_run, unseen_shapes
 from acnn.training.prepare import Failure
@@ -83,6 +85,30 @@ def collect_report(
     return report_of(title, dataset.name, run, kept, figures), failures
 
 
+@dataclass(frozen=True, eq=False)
+class FigureReport(Report):
+    """What `acnn figure --json` prints.
+
+    Attributes
+    ----------
+    figure, kind : str
+        The file, and the kind of figure.
+    shapes : list[str] or None
+        Names of the shapes; None for filters.
+    methods : dict or None
+        Of a comparison: `exact` and `mean_error_x100` of each method.
+    exact, mean_error_x100 : float or None
+        Of one run.
+    """
+
+    figure: str
+    kind: str
+    shapes: list[str] | None = None
+    methods: dict[str, dict[str, float]] | None = None
+    exact: float | None = None
+    mean_error_x100: float | None = None
+
+
 def write_figure(
     runs: Sequence[str | Path],
     kind: str,
@@ -96,7 +122,7 @@ def write_figure(
     workers: int = 1,
     force: bool = False,
     progress: Progress | None = None,
-) -> tuple[dict[str, Any], list[Failure]]:
+) -> tuple[FigureReport, list[Failure]]:
     """Render one kind of figure of a run, or of several methods, to a PNG file.
 
     Parameters
@@ -117,8 +143,8 @@ def write_figure(
 
     Returns
     -------
-    tuple[dict[str, Any], list[Failure]]
-        Facts about the figure, and the shapes that could not be prepared or matched.
+    tuple[FigureReport, list[Failure]]
+        The report of the figure, and the shapes that could not be prepared or matched.
 
     Raises
     ------
@@ -135,10 +161,9 @@ def write_figure(
         raise InputError(f"A figure of kind '{kind}' shows one run: give one, or use {shown} for several.")
     inputs = [file for item in runs for file in inputs_of_run(Path(item), data)]
     check_outputs([out], inputs=inputs, force=force)
-    facts: dict[str, Any] = {"figure": str(out), "kind": kind}
     if kind == "filters":
         save_png(draw_filters(open_run(run_folder(Path(runs[0]))).model), out)
-        return facts, []
+        return FigureReport(str(out), kind), []
     options: dict[str, Any] = {"test_list": test_list, "shapes": shapes, "refinement": refinement, "workers": workers}
     if kind in COMPARISONS:
         comparison, failures = compare_methods(runs, data, progress=progress, **options)
@@ -148,15 +173,16 @@ def write_figure(
             result.label: {name: result.figures[name] for name in ("exact", "mean_error_x100")}
             for result in comparison.results
         }
-        return facts | {"shapes": list(comparison.names), "methods": figures}, failures
+        return FigureReport(str(out), kind, list(comparison.names), figures), failures
     gathered, failures = collect_report(runs[0], data, progress=progress, **options)
     begin_stage(progress, "rendering")
     if kind == "curve":
         _write_curve(gathered, out)
     else:
         save_png((draw_transfer if kind == "transfer" else draw_errors)(gathered, up=up), out)
-    facts |= {"shapes": [shape.name for shape in gathered.shapes]}
-    return facts | {name: gathered.figures[name] for name in ("exact", "mean_error_x100")}, failures
+    exact, error = gathered.figures["exact"], gathered.figures["mean_error_x100"]
+    names = [shape.name for shape in gathered.shapes]
+    return FigureReport(str(out), kind, names, exact=exact, mean_error_x100=error), failures
 
 
 def _write_curve(data: ReportData, out: Path) -> None:

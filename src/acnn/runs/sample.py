@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from acnn.datasets.parts import cut_part
 from acnn.errors import InputError
 from acnn.files import check_outputs, make_folder, write_atomic
 from acnn.input_files import read_json
+from acnn.reports import Report
 from acnn.shapes.mesh import PointCloud
 from acnn.shapes.save import save
 
@@ -31,7 +33,15 @@ MISSING = 0.4
 LISTING = "sample.json"
 
 
-def write_sample(folder: Path, *, force: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True, eq=False)
+class SampleReport(Report):
+    """What `acnn sample --json` prints: the folder, and what each file in it contains."""
+
+    out: str
+    files: dict[str, str]
+
+
+def write_sample(folder: Path, *, force: bool = False) -> SampleReport:
     """Write sample files into a folder.
 
     - `A.ply`, `B.obj` (with `B.mtl` and `B.png`): two humans in different poses and triangulations, B with a texture
@@ -51,8 +61,7 @@ def write_sample(folder: Path, *, force: bool = False) -> dict[str, Any]:
 
     Returns
     -------
-    dict[str, Any]
-        `out`, and under `files` what each file contains.
+    SampleReport
 
     Raises
     ------
@@ -86,7 +95,7 @@ def write_sample(folder: Path, *, force: bool = False) -> dict[str, Any]:
         save(shapes.coarse_human(subject, pose), folder / name)
     _write_lines(folder / "shapes/classes.txt", labels[shapes.kept])
     _write_lines(folder / "shapes/classes.names.txt", BODY_PARTS)
-    return {"out": str(folder), "files": contents}
+    return SampleReport(str(folder), contents)
 
 
 def _contents() -> dict[str, str]:

@@ -23,10 +23,11 @@ from acnn.methods.registry import METHODS, trained_method
 from acnn.methods.run import FILES, RunRecord, write_run
 from acnn.network.architecture import with_head
 from acnn.progress import Progress, begin_stage
+from acnn.reports import Report
 from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import TASKS, RunConfig, preset_config
 from acnn.training.log import read_log
-from acnn.training.loop import Report
+from acnn.training.loop import StepReport
 from acnn.training.prepare import Failure, prepare
 
 
@@ -43,7 +44,7 @@ def train_run(
     force: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
-    report: Report | None = None,
+    report: StepReport | None = None,
 ) -> tuple[RunRecord, list[Failure]]:
     """Prepare a dataset and train a method on it.
 
@@ -68,7 +69,7 @@ def train_run(
         Processes that prepare.
     progress : Progress or None
         Called with (done, total), in steps or in seconds where time is the budget; stages `preparing` and `training`.
-    report : Report or None
+    report : StepReport or None
         Called after each step.
 
     Returns
@@ -280,6 +281,35 @@ def select_shapes(dataset: Dataset, train_list: str | None = None, val_list: str
     return Selection(replace(dataset, samples=training), replace(dataset, samples=validation), unused)
 
 
+@dataclass(frozen=True, eq=False)
+class TrainingPlan(Report):
+    """What `acnn train --dry-run --json` prints.
+
+    Attributes
+    ----------
+    data, method, preset : str
+    reference_vertices : int
+    vertices : dict[str, int]
+        Of the shapes, by name.
+    train, validation : list[str]
+        Names of the shapes.
+    unused : list[dict]
+        `name` and `why` of the others.
+    augmented : int
+        How many further shapes are made of the training shapes.
+    """
+
+    data: str
+    method: str
+    preset: str
+    reference_vertices: int
+    vertices: dict[str, int]
+    train: list[str]
+    validation: list[str]
+    unused: list[dict[str, str]]
+    augmented: int
+
+
 def plan_training(
     data: str | os.PathLike[str],
     config: RunConfig,
@@ -288,7 +318,7 @@ def plan_training(
     val_list: str | None = None,
     classes: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> TrainingPlan:
     """Read the shapes that a training would use, without computing or writing anything.
 
     Parameters
@@ -304,32 +334,35 @@ def plan_training(
 
     Returns
     -------
-    dict[str, Any]
-        `train` and `validation`: names; `unused`: `{"name", "why"}` of the others; `augmented`: how many further shapes
-        are made of the training shapes; `vertices` of the shapes by name, `reference_vertices`.
+    TrainingPlan
     """
     dataset = training_dataset(data, config.train.task, classes)
     selection = select_shapes(dataset, train_list, val_list)
     spectral = trained_method(config.method).needs(config).spectral
-    facts: dict[str, Any] = {"data": str(data), "method": config.method, "preset": config.preset}
-    facts |= {"reference_vertices": len(dataset.reference.vertices), "vertices": {}}
     reading = begin_stage(progress, "reading")
     unused = [{"name": name, "why": why} for name, why in selection.unused.items()]
-    total, done = len(selection.training) + len(selection.validation), 0
-    for use, part in (("train", selection.training), ("validation", selection.validation)):
-        facts[use] = []
-        for sample in part.samples:
-            if reading:
-                reading(done, total)
-            done += 1
-            try:
-                facts["vertices"][sample.name] = _check(sample, spectral)
-                facts[use].append(sample.name)
-            except InputError as error:
-                unused.append({"name": sample.name, "why": str(error)})
-    usable = tuple(sample for sample in selection.training.samples if sample.name in facts["vertices"])
-    made = augmented(replace(dataset, samples=usable), config.augment).samples if usable else ()
-    return facts | {"unused": unused, "augmented": len(made) - len(usable)}
+    vertices: dict[str, int] = {}
+    samples = selection.training.samples, selection.validation.samples
+    for done, sample in enumerate((*samples[0], *samples[1])):
+        if reading:
+            reading(done, len(samples[0]) + len(samples[1]))
+        try:
+            vertices[sample.name] = _check(sample, spectral)
+        except InputError as error:
+            unused.append({"name": sample.name, "why": str(error)})
+    training, validation = (tuple(sample for sample in part if sample.name in vertices) for part in samples)
+    made = augmented(replace(dataset, samples=training), config.augment).samples if training else ()
+    return TrainingPlan(
+        data=str(data),
+        method=config.method,
+        preset=config.preset,
+        reference_vertices=len(dataset.reference.vertices),
+        vertices=vertices,
+        train=[sample.name for sample in training],
+        validation=[sample.name for sample in validation],
+        unused=unused,
+        augmented=len(made) - len(training),
+    )
 
 
 def _check(sample: Sample, spectral: bool) -> int:

@@ -15,6 +15,7 @@ from acnn.correspondence.transfer import landmarks_on_query, pull_back
 from acnn.errors import InputError
 from acnn.files import check_outputs, make_folder, write_atomic
 from acnn.input_files import parse_numbers, read_lines, read_npy
+from acnn.reports import Report
 from acnn.shapes.load import load, load_skin
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.shapes.save import format_to_write, save
@@ -23,9 +24,66 @@ What = Literal["texture", "colors", "labels", "landmarks", "skin", "shape", "map
 GREY = (128, 128, 128, 255)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransferReport(Report):
+    """What `acnn transfer --json` prints.
+
+    Attributes
+    ----------
+    what, out : str
+        What was transferred, and the file.
+    vertices : int
+        Of the written shape, else of A.
+    unmatched : int
+        Vertices of A without a match.
+    notes : list[str]
+        About the map and the shapes.
+    rows : int or None
+        Of labels or of a map.
+    landmarks : list[int] or None
+        Vertices of A, -1 for those that are `lost`: their vertices of B were removed on loading.
+    joints : int or None
+        Of a skin.
+    seam_faces : int or None
+        Faces that cross a seam of a texture.
+    left_out : list[str] or None
+        Of a shape: what the format of the file does not support.
+    """
+
+    what: What
+    out: str
+    vertices: int
+    unmatched: int
+    notes: list[str]
+    rows: int | None = None
+    landmarks: list[int] | None = None
+    lost: int | None = None
+    joints: int | None = None
+    seam_faces: int | None = None
+    left_out: list[str] | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FitFigures(Report):
+    """The figures of `Fit.as_dict`, in reports of fitted meshes."""
+
+    scale: float
+    mean_residual: float | None
+    with_data: float
+    repaired_vertices: int
+    collapsed_faces: int
+    inverted_faces: int
+    largest_stretch: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ShapeTransferReport(TransferReport, FitFigures):
+    """What `acnn transfer --shape --json` prints: the same, and the figures of the fit."""
+
+
 def transfer_files(
     map_file: Path, b: Path, a: Path, out: Path, what: What, values: Path | None = None, *, force: bool = False
-) -> dict[str, Any]:
+) -> TransferReport:
     """Transfer an attribute of shape B to shape A and write it.
 
     - `texture`: A with the texture of B (OBJ, PLY or GLB)
@@ -55,10 +113,8 @@ def transfer_files(
 
     Returns
     -------
-    dict[str, Any]
-        Facts: `what, out, vertices` (of the written shape, else of A), `unmatched` vertices of A, `seam_faces` of a
-        texture, `rows` of labels or of a map, `landmarks`, `joints` of a skin, `left_out` by the format, the numbers of
-        `Fit.as_dict` of a mesh, such as `collapsed_faces` and `inverted_faces`, and `notes` about the shapes.
+    TransferReport
+        For a mesh a `ShapeTransferReport`.
 
     Raises
     ------
@@ -82,29 +138,31 @@ def transfer_files(
     if what == "map":
         check_map_suffix(out)
     pair = _Pair(target, source, read_map(map_file, target, source))
-    facts: dict[str, Any] = {
-        "what": what,
-        "out": str(out),
-        "vertices": len(target.vertices),
-        "unmatched": int((pair.map.vertices < 0).sum()),
-        "notes": list(pair.map.notes),
-    }
+    report = TransferReport(
+        what=what,
+        out=str(out),
+        vertices=len(target.vertices),
+        unmatched=int((pair.map.vertices < 0).sum()),
+        notes=list(pair.map.notes),
+    )
     if what == "map":
         make_folder(out)
-        return facts | {"rows": write_map(out, pair.map, target, source)}
+        return replace(report, rows=write_map(out, pair.map, target, source))
     if what == "skin":
-        return facts | _skin(pair, b, a, out)
+        return replace(report, joints=_skin(pair, b, a, out))
     if values is not None and what == "labels":
         rows = _labels(pair, read_values(values, source), values)
         _write_values(out, rows)
-        return facts | {"rows": len(rows)}
+        return replace(report, rows=len(rows))
     if values is not None and what == "landmarks":
-        return facts | _landmarks(pair, values, out)
-    shape, more = _shape(pair, what, b, a)
+        landmarks = _landmarks(pair, values, out)
+        return replace(report, landmarks=landmarks, lost=landmarks.count(-1))
+    shape, seam_faces, figures = _shape(pair, what, b, a)
     format_to_write(shape, out)
     make_folder(out)
-    left_out = save(shape, out)
-    return facts | more | {"vertices": len(shape.vertices), "left_out": list(left_out)}
+    left_out = list(save(shape, out))
+    report = replace(report, vertices=len(shape.vertices), left_out=left_out, seam_faces=seam_faces)
+    return report if figures is None else ShapeTransferReport(**report, **figures)
 
 
 def read_values(path: Path, shape: Shape) -> NDArray[Any]:
@@ -196,13 +254,13 @@ class _Pair:
         return points
 
 
-def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, Any]]:
-    """The shape to write, and facts about it."""
+def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, int | None, FitFigures | None]:
+    """The shape to write, the faces that cross a seam of its texture, and the figures of a fit."""
     if what == "colors" and not isinstance(pair.b, Mesh):
         if pair.b.colors is None:
             raise InputError(f"{b}: the point cloud has no colours.")
         colors = np.where((pair.map.vertices >= 0)[:, None], pair.b.colors[np.maximum(pair.map.vertices, 0)], GREY)
-        return replace(pair.a, colors=colors.astype(np.uint8)), {}
+        return replace(pair.a, colors=colors.astype(np.uint8)), None, None
     if not isinstance(pair.b, Mesh):
         raise InputError(f"{b}: a point cloud has no {'texture' if what == 'texture' else 'triangles'}. Use a mesh.")
     if what == "colors":
@@ -210,14 +268,14 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
 
         colors = colors_at(pair.b, pair.points())
         colors[pair.map.vertices < 0] = GREY
-        return _without_texture(replace(pair.a, colors=colors)), {}
+        return _without_texture(replace(pair.a, colors=colors)), None, None
     if what == "shape":
         from acnn.registration.fit import fit
 
         at = pair.map.points or BarycentricPoints.at_vertices(pair.b.faces, pair.map.vertices)
         trust = np.where(pair.map.vertices >= 0, 1.0 if pair.map.confidence is None else pair.map.confidence, 0.0)
         fitted = fit(pair.b, pair.a, at, pair.a.vertices, trust)
-        return fitted.mesh, fitted.as_dict()
+        return fitted.mesh, None, FitFigures(**fitted.as_dict())
     if not isinstance(pair.a, Mesh):
         raise InputError(f"{a}: point clouds support vertex colours only. Use --colors instead of --texture.")
     from acnn.correspondence.texture import transfer_texture
@@ -225,10 +283,11 @@ def _shape(pair: _Pair, what: What, b: Path, a: Path) -> tuple[Shape, dict[str, 
     if pair.b.texture is None:
         raise InputError(f"{b}: has no texture coordinates. Use an OBJ, PLY or GLB with them, or --colors.")
     texture, crossing = transfer_texture(pair.a, pair.b, pair.points())
-    return replace(pair.a, texture=texture, colors=None), {"seam_faces": crossing}
+    return replace(pair.a, texture=texture, colors=None), crossing, None
 
 
-def _skin(pair: _Pair, b: Path, a: Path, out: Path) -> dict[str, Any]:
+def _skin(pair: _Pair, b: Path, a: Path, out: Path) -> int:
+    """Write A with the skin of B; the number of its joints."""
     from acnn.registration.skin import transfer_skin
     from acnn.shapes.formats.gltf import write_glb
 
@@ -240,7 +299,7 @@ def _skin(pair: _Pair, b: Path, a: Path, out: Path) -> dict[str, Any]:
     skin = transfer_skin(load_skin(b, pair.b), pair.b, pair.a, pair.points())
     make_folder(out)
     write_atomic(out, write_glb(pair.a, skin))
-    return {"joints": len(skin.names)}
+    return len(skin.names)
 
 
 def _without_texture(shape: Shape) -> Shape:
@@ -269,7 +328,8 @@ def _labels(pair: _Pair, values: NDArray[Any], path: Path) -> NDArray[Any]:
     return rows
 
 
-def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
+def _landmarks(pair: _Pair, path: Path, out: Path) -> list[int]:
+    """Write landmarks as vertices of the file of A, -1 where there is none."""
     from acnn.surface.surface import surface_of
 
     names, numbers = read_landmarks(path)
@@ -288,9 +348,10 @@ def _landmarks(pair: _Pair, path: Path, out: Path) -> dict[str, Any]:
         found[there] = known[on_a]
         if pair.a.source is not None:
             found[there] = pair.a.source.to_file[found[there]]
-    text = "".join(f"{name} {k}\n" if name else f"{k}\n" for name, k in zip(names, found.tolist(), strict=True))
+    vertices: list[int] = found.tolist()
+    text = "".join(f"{name} {k}\n" if name else f"{k}\n" for name, k in zip(names, vertices, strict=True))
     write_atomic(out, text.encode())
-    return {"landmarks": found.tolist(), "lost": int((found < 0).sum())}
+    return vertices
 
 
 def _numbers_or_words(lines: list[str]) -> NDArray[Any]:

@@ -49,7 +49,7 @@ from acnn.surface.working_copy import WORKING_SIZE, working_copy
 from acnn.training.checkpoint import check_settings, run_identity
 from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig
 from acnn.training.log import read_log
-from acnn.training.loop import Report, train
+from acnn.training.loop import StepReport, train
 from acnn.training.prepare import Failure, prepare
 from acnn.training.prepared import Prepared
 from acnn.training.tasks import PseudoLabelTask
@@ -81,7 +81,7 @@ def train_unlabelled(
     force: bool = False,
     workers: int = 1,
     progress: Progress | None = None,
-    report: Report | None = None,
+    report: StepReport | None = None,
 ) -> tuple[RunRecord, list[Failure]]:
     """Train a network on shapes of one kind without labels, or adapt one to them.
 
@@ -108,7 +108,7 @@ def train_unlabelled(
         Processes that prepare.
     progress : Progress or None
         Called with (done, total); stages `reading`, `preparing`, and `matching, round k` and `training, round k`.
-    report : Report or None
+    report : StepReport or None
         Called after each step.
 
     Returns
@@ -471,7 +471,7 @@ def _budget(config: RunConfig, number: int, shapes: int) -> RunConfig:
     return config.with_changes({"steps": max(1, round(part * per_epoch * config.train.epochs))})
 
 
-def _remember(last: dict[str, Any], progress: Progress | None, report: Report | None, step: dict[str, Any]) -> None:
+def _remember(last: dict[str, Any], progress: Progress | None, report: StepReport | None, step: dict[str, Any]) -> None:
     last.update(step)
     if progress:
         by_time = int(step["seconds"]), int(step["seconds"] + step["seconds_left"])

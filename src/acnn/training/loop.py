@@ -42,7 +42,7 @@ WHY_NOTHING_IS_LEARNED = (
 )
 
 
-Report = Callable[[dict[str, Any]], None]
+StepReport = Callable[[dict[str, Any]], None]
 """Called after each step with `step, steps, epoch, loss, accuracy, seconds, seconds_left` and what else is known."""
 
 
@@ -68,7 +68,7 @@ def train(
     reference: Mesh | None = None,
     resume: bool = False,
     start: ShapeNetwork | None = None,
-    report: Report | None = None,
+    report: StepReport | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> ShapeNetwork:
     """Train a network for a task, and leave the run in a folder.
@@ -95,7 +95,7 @@ def train(
     start : ShapeNetwork or None
         Network whose weights the training starts from, as for `start_from`; its standardisation of the descriptors
         stays.
-    report : Report or None
+    report : StepReport or None
         Called after each step.
     metadata : dict[str, Any] or None
         Kept in the model's file.

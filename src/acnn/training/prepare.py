@@ -21,6 +21,7 @@ from acnn.errors import InputError
 from acnn.files import full_disk
 from acnn.patches.settings import PatchSettings, parse_scales
 from acnn.progress import Progress
+from acnn.reports import Report
 from acnn.training.prepared import Needs, Prepared, prepare_sample
 
 
@@ -159,6 +160,33 @@ def _run_here(function: Callable[[Task], Outcome], tasks: list[Task]) -> Generat
         yield index, function(task)
 
 
+@dataclass(frozen=True, eq=False)
+class PrepareReport(Report):
+    """What `acnn prepare --json` prints.
+
+    Attributes
+    ----------
+    data : str
+        The dataset.
+    shapes, prepared, from_cache : int
+        Number of its shapes, of those that are prepared, and of those among them that had been before.
+    seconds : float
+    cache : str
+        Folder of the cache.
+    patches, descriptors : dict
+        The settings.
+    """
+
+    data: str
+    shapes: int
+    prepared: int
+    from_cache: int
+    seconds: float
+    cache: str
+    patches: dict[str, Any]
+    descriptors: dict[str, Any]
+
+
 def prepare_dataset(
     data: str,
     *,
@@ -169,7 +197,7 @@ def prepare_dataset(
     scheduler: str | None = None,
     cache: bool = True,
     progress: Progress | None = None,
-) -> tuple[dict[str, Any], list[Failure]]:
+) -> tuple[PrepareReport, list[Failure]]:
     """Open a dataset and prepare it.
 
     Parameters
@@ -185,8 +213,7 @@ def prepare_dataset(
 
     Returns
     -------
-    tuple[dict[str, Any], list[Failure]]
-        The facts that `acnn prepare --json` prints, and the failures.
+    tuple[PrepareReport, list[Failure]]
     """
     if not cache:
         raise InputError(
@@ -204,16 +231,17 @@ def prepare_dataset(
     dataset = open_dataset(data)
     dataset = dataset if samples is None else dataset.select(samples)
     done, failures = prepare(dataset, Needs(*settings), workers=workers, scheduler=scheduler, progress=progress)
-    return {
-        "data": data,
-        "shapes": len(dataset),
-        "prepared": len(done),
-        "from_cache": sum(item.from_cache for item in done),
-        "seconds": time.perf_counter() - began,
-        "cache": str(cache_folder()),
-        "patches": settings[1].as_dict(),
-        "descriptors": settings[0].as_dict(),
-    }, failures
+    report = PrepareReport(
+        data=data,
+        shapes=len(dataset),
+        prepared=len(done),
+        from_cache=sum(item.from_cache for item in done),
+        seconds=time.perf_counter() - began,
+        cache=str(cache_folder()),
+        patches=settings[1].as_dict(),
+        descriptors=settings[0].as_dict(),
+    )
+    return report, failures
 
 
 def _radii(text: str) -> tuple[float, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,13 +24,13 @@ dd, .ends span { white-space: nowrap; } .results a { color: var(--accent); }
 </style>"""
 
 
-def write_register_page(facts: dict[str, Any], failures: Sequence[tuple[str, str]], out: Path) -> Path:
+def write_register_page(report: Mapping[str, Any], failures: Sequence[tuple[str, str]], out: Path) -> Path:
     """Write the page of a registration.
 
     Parameters
     ----------
-    facts : dict[str, Any]
-        As `register_files` returns them; images are read from beside each result.
+    report : mapping
+        As `register_files` returns it; images are read from beside each result.
     failures : sequence of (item, reason)
         What failed.
     out : Path
@@ -41,21 +41,21 @@ def write_register_page(facts: dict[str, Any], failures: Sequence[tuple[str, str
     Path
         The file.
     """
-    title = f"Registration of {Path(facts['template']).name}"
+    title = f"Registration of {Path(report['template']).name}"
     summary = (
-        f"{facts['registered']} shapes registered, {len(failures)} failed. Colour: distance of each vertex to the "
+        f"{report['registered']} shapes registered, {len(failures)} failed. Colour: distance of each vertex to the "
         "shape, in its units."
     )
     failed = "".join(f"<li><b>{html.escape(Path(item).name)}</b>: {html.escape(why)}</li>" for item, why in failures)
     body = (
         f"{STYLE}<header><h1>{html.escape(title)}</h1><p>{summary}</p></header><main>"
         + (f'<h2>Failed</h2><ul id="failed">{failed}</ul>' if failures else "")
-        + f'<div class="results">{"".join(_card(shape) for shape in facts["shapes"])}</div></main>'
+        + f'<div class="results">{"".join(_card(shape) for shape in report["shapes"])}</div></main>'
     )
     return write_page(plain_page(title, body), out)
 
 
-def _card(shape: dict[str, Any]) -> str:
+def _card(shape: Mapping[str, Any]) -> str:
     """One result: image, colour bar, numbers, and a link to its mesh."""
     image = Path(shape["out"]).with_name(f"{shape['name']}_residual.png")
     data = base64.b64encode(image.read_bytes()).decode() if image.is_file() else ""
