@@ -81,7 +81,7 @@ class Mesh:
 
         Public functions that take a shape call it for other arguments (`acnn.arguments.check_arguments`).
         """
-        from acnn.shapes.other_libraries import converted_shape
+        from acnn.shapes.arrays import converted_shape
 
         return converted_shape(value)
 
