@@ -4,12 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from acnn.network.architecture import Architecture, LayerSpec
+    from acnn.network.architecture import Architecture, LayerSpec, SpectralSettings
     from acnn.network.conv import IntrinsicConv
     from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, reestimate_statistics
     from acnn.network.model import ShapeNetwork, load_model, save_model
     from acnn.network.patches import Operators, Patches, Spectrum
-    from acnn.network.settings import SpectralSettings
     from acnn.network.spectral import SpectralConv, WindowedConv
 
 _WHERE = {
@@ -26,7 +25,7 @@ _WHERE = {
     "Residual": "layers",
     "ShapeNetwork": "model",
     "SpectralConv": "spectral",
-    "SpectralSettings": "settings",
+    "SpectralSettings": "architecture",
     "Spectrum": "patches",
     "WindowedConv": "spectral",
     "load_model": "model",

@@ -13,10 +13,9 @@ from torch import nn
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.files import read_arrays, write_arrays
-from acnn.network.architecture import Architecture, LayerSpec
+from acnn.network.architecture import Architecture, LayerSpec, SpectralSettings
 from acnn.network.layers import FC, IC, BatchNorm, Dropout, Output, Residual, apply_layers, operators_used
 from acnn.network.patches import Operators, Patches
-from acnn.network.settings import SpectralSettings
 from acnn.network.spectral import SpectralConv, WindowedConv
 
 

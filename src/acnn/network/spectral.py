@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from acnn.errors import InputError
+from acnn.network.architecture import SpectralSettings
 from acnn.network.patches import Spectrum
-from acnn.network.settings import SpectralSettings
 
 
 class SpectralConv(nn.Module):

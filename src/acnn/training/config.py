@@ -13,7 +13,7 @@ from acnn.arguments import check_arguments
 from acnn.datasets.augment import AugmentSettings
 from acnn.descriptors.settings import DescriptorSettings
 from acnn.errors import InputError
-from acnn.network.settings import SpectralSettings
+from acnn.network.architecture import SpectralSettings
 from acnn.patches.settings import GeodesicPatchSettings, PatchSettings, patch_settings_from_dict
 from acnn.surface.spectra import SpectraSettings
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from acnn.errors import InputError
+from acnn.network.architecture import SpectralSettings
 from acnn.network.model import ShapeNetwork
 from acnn.network.patches import Operators, Patches, Spectrum
-from acnn.network.settings import SpectralSettings
 from acnn.patches.operator import PatchOperator
 from acnn.shapes.mesh import BarycentricPoints, Mesh
 from acnn.training.config import RunConfig
