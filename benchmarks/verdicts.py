@@ -66,7 +66,7 @@ def _humans(kind: str, random: np.random.Generator) -> GeneratedPair:
     b = remesh(second, vertices=VERTICES + 200, density=0.5, seed=seed_b).mesh
     a: Shape
     if kind in ("voxels", "mittens", "fused"):
-        from acnn.datasets.voxels import voxel_mesh
+        from acnn.datasets.implicit import voxel_mesh
 
         closing = {"voxels": 0.0, "mittens": 0.02, "fused": 0.05}[kind] * random.uniform(0.7, 1.3)
         a = _decimated(voxel_mesh(first, random.uniform(0.012, 0.02), closing=closing), VERTICES)

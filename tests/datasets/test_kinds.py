@@ -12,7 +12,7 @@ from acnn.datasets.humans.disturb import Figure
 from acnn.datasets.humans.kind_files import disturbed_names
 from acnn.datasets.humans.kinds import HELD_OUT, KINDS, TRAINED, BodyMaker, draw_kinds, kind_names, kind_of
 from acnn.datasets.humans.poses import POSE_FAMILIES, UNSEEN_POSES
-from acnn.datasets.voxels import solid_voxels, voxel_mesh
+from acnn.datasets.implicit import solid_voxels, voxel_mesh
 from acnn.errors import InputError
 from acnn.shapes.mesh import Mesh
 from acnn.shapes.topology import mesh_edges

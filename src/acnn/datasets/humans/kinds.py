@@ -21,8 +21,8 @@ from acnn.datasets.humans.disturb import Figure, Random, regions_of
 from acnn.datasets.humans.generate import draw_phenotypes, mixed_seed
 from acnn.datasets.humans.poses import POSE_FAMILIES, TEST_POSES, TRAINING_POSES, Pose, combined, with_curl
 from acnn.datasets.humans.posing import Poser
+from acnn.datasets.implicit import voxel_mesh
 from acnn.datasets.parts import cut_part
-from acnn.datasets.voxels import voxel_mesh
 from acnn.errors import InputError
 from acnn.shapes.mesh import BarycentricPoints, Mesh, PointCloud, Shape
 from acnn.surface.closest_points import ClosestPoints
