@@ -7,8 +7,7 @@ import pytest
 
 from acnn.cli import main
 from acnn.datasets.builtin import BODY_PARTS
-from acnn.datasets.humans.attributes import body_landmarks
-from acnn.datasets.humans.sample_shapes import make_sample_shapes, sample_shapes
+from acnn.datasets.humans.sample_shapes import body_landmarks, make_sample_shapes, sample_shapes
 from acnn.datasets.open import open_dataset
 from acnn.shapes import Mesh, PointCloud, load
 

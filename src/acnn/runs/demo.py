@@ -15,7 +15,7 @@ import numpy as np
 from acnn.correspondence.refine import RefineMethod
 from acnn.correspondence.texture import sampled
 from acnn.datasets.dataset import Dataset, Sample, spread_over
-from acnn.datasets.humans.attributes import with_texture
+from acnn.datasets.humans.sample_shapes import with_texture
 from acnn.datasets.open import humans_dataset
 from acnn.datasets.parts import KINDS, Kind, parts_of
 from acnn.errors import InputError

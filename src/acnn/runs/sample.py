@@ -14,8 +14,17 @@ from typing import Any
 import numpy as np
 
 from acnn.datasets.builtin import BODY_PARTS, body_parts, builtin_human
-from acnn.datasets.humans.attributes import body_landmarks, with_texture
-from acnn.datasets.humans.sample_shapes import COARSE, POINTS, VERTICES, A, B, SampleShapes, sample_shapes
+from acnn.datasets.humans.sample_shapes import (
+    COARSE,
+    POINTS,
+    VERTICES,
+    A,
+    B,
+    SampleShapes,
+    body_landmarks,
+    sample_shapes,
+    with_texture,
+)
 from acnn.datasets.parts import cut_part
 from acnn.errors import InputError
 from acnn.files import check_outputs, make_folder, write_atomic
