@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from acnn.patches.settings import NEGLIGIBLE, SUFFICIENT, WIDE, Kernel, PatchSet
 from acnn.progress import Progress
 from acnn.shapes.mesh import Shape
 from acnn.surface.curvature import principal_frames
-from acnn.surface.heat import ExactKernels, SpectralKernels, exact_rows, spectral_rows
+from acnn.surface.heat import ExactKernels, HeatKernels, SpectralKernels, exact_rows, spectral_rows
 from acnn.surface.heat_rational import MAX_RATIO, RationalKernels
 from acnn.surface.heat_squaring import SquaringKernels
 from acnn.surface.laplacian import stiffness_parts
@@ -29,23 +29,6 @@ from acnn.surface.surface import Surface, surface_of
 from acnn.types import FloatArray, IntArray
 
 DEFAULT = PatchSettings()
-
-
-class HeatKernels(Protocol):
-    """A method to compute the heat kernels of one surface."""
-
-    def rows(
-        self,
-        alpha: float,
-        thetas: Sequence[float],
-        times: Sequence[float],
-        keep: float = 1.0,
-        rows: IntArray | None = None,
-        *,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> SparseRows:
-        """Rows of every kernel, ordered by angle, then scale, then vertex."""
 
 
 @check_arguments

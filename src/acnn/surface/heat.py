@@ -1,4 +1,4 @@
-"""Heat kernels to machine precision and from eigenpairs, the reference for the fast methods.
+"""Heat kernels: what all methods share, and kernels to machine precision and from eigenpairs, the reference for them.
 
 A row of the heat operator holds the weights of all vertices in the average around one of them,
 
@@ -10,6 +10,7 @@ the area element s_j included, so that rows sum to 1 without normalisation.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -115,55 +116,8 @@ def spectral_rows(
     return (eigenfunctions[rows] * np.exp(-t * eigenvalues)) @ (eigenfunctions.T * mass)
 
 
-class SpectralKernels:
-    """Heat kernels from the first k eigenpairs of each angle, as in the paper: accurate only for wide scales.
-
-    Parameters
-    ----------
-    surface : Surface
-        Mesh or cloud, in normalised units.
-    frames : (m, 2, 3) array
-        Orthonormal frame of every face, the direction of theta = 0 first.
-    pairs : int
-        Number k of eigenpairs.
-    """
-
-    def __init__(self, surface: Surface, frames: FloatArray, pairs: int) -> None:
-        self.parts = stiffness_parts(surface, frames)
-        self.mass = surface.vertex_areas
-        self.pairs = min(pairs, len(self.mass) - 1)
-
-    def rows(
-        self,
-        alpha: float,
-        thetas: Sequence[float],
-        times: Sequence[float],
-        keep: float = 1.0,
-        rows: IntArray | None = None,
-        threads: int | None = None,
-        progress: Progress | None = None,
-    ) -> SparseRows:
-        """Rows of Phi exp(-t Lambda) Phi^T S for every theta and t.
-
-        Parameters
-        ----------
-        alpha, thetas, times, keep, rows, threads, progress
-            As for `RationalKernels.rows`.
-
-        Returns
-        -------
-        SparseRows
-        """
-
-        def angle(theta: float) -> Callable[[float, IntArray], FloatArray]:
-            values, functions = eigenpairs(self.parts.matrix(alpha, theta), self.mass, self.pairs)
-            return lambda t, block: spectral_rows(values, functions, self.mass, t, block)
-
-        return _clipped(angle, thetas, times, keep, len(self.mass), rows, threads, progress)
-
-
-class ExactKernels:
-    """Heat kernels to about 1e-12, from 14 sparse complex factorisations for every angle and scale.
+class HeatKernels(ABC):
+    """A method to compute the heat kernels of one surface.
 
     Parameters
     ----------
@@ -177,6 +131,7 @@ class ExactKernels:
         self.parts = stiffness_parts(surface, frames)
         self.mass = surface.vertex_areas
 
+    @abstractmethod
     def rows(
         self,
         alpha: float,
@@ -184,71 +139,135 @@ class ExactKernels:
         times: Sequence[float],
         keep: float = 1.0,
         rows: IntArray | None = None,
+        *,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> SparseRows:
-        """Rows of exp(-t L(alpha, theta)) for every theta and t.
+        """Rows of exp(-t L(alpha, theta)) for every theta and t, ordered by angle, then scale, then vertex.
+
+        Parameters
+        ----------
+        alpha : float
+            Conductivity along the long axis over that across it.
+        thetas : Sequence[float]
+            Angles of the long axis from v_M, in radians.
+        times : Sequence[float]
+            Scales t.
+        keep : float
+            Least fraction of sum |row| that the stored entries hold; 1 stores all that were computed.
+        rows : (r,) array or None
+            Vertices whose rows are computed, ascending; None is all.
+        threads : int or None
+            None is one per core.
+        progress : Progress or None
+            Called with (done, total).
+
+        Returns
+        -------
+        SparseRows
+
+        Raises
+        ------
+        InputError
+            Where the method cannot compute these scales together.
+        """
+
+
+DenseRows = Callable[[float, IntArray], FloatArray]
+"""(r, n) rows of the kernel of a scale t at r vertices."""
+
+
+class DenseKernels(HeatKernels):
+    """Heat kernels whose rows are computed at all vertices, and then clipped."""
+
+    @abstractmethod
+    def dense_rows(self, alpha: float, theta: float) -> DenseRows:
+        """Rows of the kernels of one angle."""
+
+    def rows(
+        self,
+        alpha: float,
+        thetas: Sequence[float],
+        times: Sequence[float],
+        keep: float = 1.0,
+        rows: IntArray | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> SparseRows:
+        """Rows of the kernels, computed block by block, one angle per thread.
 
         Parameters
         ----------
         alpha, thetas, times, keep, rows, threads, progress
-            As for `RationalKernels.rows`.
+            As for `HeatKernels.rows`.
 
         Returns
         -------
         SparseRows
         """
+        targets = np.arange(len(self.mass)) if rows is None else rows
+        blocks = [np.arange(i, min(i + BLOCK, len(targets))) for i in range(0, len(targets), BLOCK)]
+        done = [0]
 
-        def angle(theta: float) -> Callable[[float, IntArray], FloatArray]:
-            matrix = self.parts.matrix(alpha, theta)
-            return lambda t, block: exact_rows(matrix, self.mass, t, block)
-
-        return _clipped(angle, thetas, times, keep, len(self.mass), rows, threads, progress)
-
-
-def _clipped(
-    angle: Callable[[float], Callable[[float, IntArray], FloatArray]],
-    thetas: Sequence[float],
-    times: Sequence[float],
-    keep: float,
-    n: int,
-    rows: IntArray | None,
-    threads: int | None,
-    progress: Progress | None,
-) -> SparseRows:
-    """Compute dense rows block by block, one angle per thread, and clip them."""
-    targets = np.arange(n) if rows is None else rows
-    blocks = [np.arange(i, min(i + BLOCK, len(targets))) for i in range(0, len(targets), BLOCK)]
-    done = [0]
-
-    def run(theta: float) -> list[Piece]:
-        dense = angle(theta)
-        pieces = []
-        for block in blocks:
-            clipped = [clip_dense(np.ascontiguousarray(dense(t, targets[block])), keep) for t in times]
-            begins, counts, totals, vertices, values = zip(*clipped, strict=True)
-            shift = np.concatenate([[0], np.cumsum([len(v) for v in vertices])[:-1]])[:, None]
-            pieces.append(
-                Piece(
-                    block,
-                    (np.stack(begins) + shift)[None],
-                    np.stack(counts)[None],
-                    np.stack(totals)[None],
-                    np.concatenate(vertices),
-                    np.concatenate(values),
+        def run(theta: float) -> list[Piece]:
+            dense = self.dense_rows(alpha, theta)
+            pieces = []
+            for block in blocks:
+                clipped = [clip_dense(np.ascontiguousarray(dense(t, targets[block])), keep) for t in times]
+                begins, counts, totals, vertices, values = zip(*clipped, strict=True)
+                shift = np.concatenate([[0], np.cumsum([len(v) for v in vertices])[:-1]])[:, None]
+                pieces.append(
+                    Piece(
+                        block,
+                        (np.stack(begins) + shift)[None],
+                        np.stack(counts)[None],
+                        np.stack(totals)[None],
+                        np.concatenate(vertices),
+                        np.concatenate(values),
+                    )
                 )
-            )
-            done[0] += 1
-            if progress:
-                progress(done[0], len(blocks) * len(thetas))
-        return pieces
+                done[0] += 1
+                if progress:
+                    progress(done[0], len(blocks) * len(thetas))
+            return pieces
 
-    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        joined = [join(pieces, len(targets)) for pieces in pool.map(run, thetas)]
-    starts = np.cumsum([0] + [part.start[-1] for part in joined])
-    return SparseRows(
-        np.concatenate([part.start[:-1] + s for part, s in zip(joined, starts, strict=False)] + [starts[-1:]]),
-        np.concatenate([part.vertices for part in joined]),
-        np.concatenate([part.values for part in joined]),
-        np.concatenate([part.mass_kept for part in joined]),
-    )
+        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            joined = [join(pieces, len(targets)) for pieces in pool.map(run, thetas)]
+        starts = np.cumsum([0] + [part.start[-1] for part in joined])
+        return SparseRows(
+            np.concatenate([part.start[:-1] + s for part, s in zip(joined, starts, strict=False)] + [starts[-1:]]),
+            np.concatenate([part.vertices for part in joined]),
+            np.concatenate([part.values for part in joined]),
+            np.concatenate([part.mass_kept for part in joined]),
+        )
+
+
+class SpectralKernels(DenseKernels):
+    """Heat kernels from the first k eigenpairs of each angle, as in the paper: accurate only for wide scales.
+
+    Parameters
+    ----------
+    surface, frames
+        As for `HeatKernels`.
+    pairs : int
+        Number k of eigenpairs.
+    """
+
+    def __init__(self, surface: Surface, frames: FloatArray, pairs: int) -> None:
+        super().__init__(surface, frames)
+        self.pairs = min(pairs, len(self.mass) - 1)
+
+    def dense_rows(self, alpha: float, theta: float) -> DenseRows:
+        """Rows of Phi exp(-t Lambda) Phi^T S."""
+        values, functions = eigenpairs(self.parts.matrix(alpha, theta), self.mass, self.pairs)
+        return lambda t, block: spectral_rows(values, functions, self.mass, t, block)
+
+
+class ExactKernels(DenseKernels):
+    """Heat kernels to about 1e-12, from 14 sparse complex factorisations for every angle and scale."""
+
+    def dense_rows(self, alpha: float, theta: float) -> DenseRows:
+        """Rows of exp(-t L), see `exact_rows`."""
+        matrix = self.parts.matrix(alpha, theta)
+        return lambda t, block: exact_rows(matrix, self.mass, t, block)

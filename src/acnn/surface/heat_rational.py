@@ -22,7 +22,7 @@ from scipy.sparse.linalg import splu
 from acnn.errors import InputError
 from acnn.progress import Progress
 from acnn.surface.geodesics import distance_graph
-from acnn.surface.laplacian import stiffness_parts
+from acnn.surface.heat import HeatKernels
 from acnn.surface.local_system import LocalSystem, Triangles, Workspace
 from acnn.surface.partition import Neighbourhoods, partition
 from acnn.surface.sparse_rows import Piece, SparseRows, join
@@ -51,20 +51,11 @@ MAX_RATIO = 8.0
 """Largest ratio of scales that are computed together; larger ratios need a higher degree."""
 
 
-class RationalKernels:
-    """Heat kernels of one surface; what depends on the surface alone is computed once.
-
-    Parameters
-    ----------
-    surface : Surface
-        Mesh or cloud, in normalised units.
-    frames : (m, 2, 3) array
-        Orthonormal frame of every face, the direction of theta = 0 first.
-    """
+class RationalKernels(HeatKernels):
+    """Heat kernels of one surface; what depends on the surface alone is computed once."""
 
     def __init__(self, surface: Surface, frames: FloatArray) -> None:
-        self.parts = stiffness_parts(surface, frames)
-        self.mass = surface.vertex_areas
+        super().__init__(surface, frames)
         self.mean_edge = surface.mean_edge
         self.graph = distance_graph(surface)
         self.cells = partition(self.graph, CELL, np.linalg.norm(surface.vertices, axis=1))
@@ -79,7 +70,7 @@ class RationalKernels:
         times: Sequence[float],
         keep: float = 1.0,
         rows: IntArray | None = None,
-        tolerance: float = TOLERANCE,
+        *,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> SparseRows:
@@ -87,22 +78,10 @@ class RationalKernels:
 
         Parameters
         ----------
-        alpha : float
-            Conductivity along the long axis over that across it.
-        thetas : Sequence[float]
-            Angles of the long axis from v_M, in radians.
+        alpha, thetas, keep, rows, threads, progress
+            As for `HeatKernels.rows`; `keep` = 1 stores all entries of a cell's neighbourhood.
         times : Sequence[float]
             Scales t, the largest at most 8 times the smallest.
-        keep : float
-            Least fraction of sum |row| that the stored entries hold; 1 stores all entries of a cell's neighbourhood.
-        rows : (r,) array or None
-            Vertices whose rows are computed, ascending; None is all.
-        tolerance : float
-            Largest error of the rational functions.
-        threads : int or None
-            None is one per core.
-        progress : Progress or None
-            Called with (cells done, total).
 
         Returns
         -------
@@ -113,7 +92,7 @@ class RationalKernels:
         InputError
             Where the scales are too far apart, or the heat system is not positive definite.
         """
-        tau, coefficients = fit_exponentials(tuple(float(t) for t in times), tolerance)
+        tau, coefficients = fit_exponentials(tuple(float(t) for t in times), TOLERANCE)
         reach = max(REACH * float(np.sqrt(2.0 * max(times))), REACH_EDGES * self.mean_edge)
         n = len(self.mass)
         targets = np.arange(n) if rows is None else rows

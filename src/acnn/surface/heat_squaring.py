@@ -18,9 +18,8 @@ import scipy.sparse as sp
 from acnn.compilation import compiled
 from acnn.errors import InputError
 from acnn.progress import Progress
-from acnn.surface.laplacian import stiffness_parts
+from acnn.surface.heat import HeatKernels
 from acnn.surface.sparse_rows import Piece, SparseRows, clipping_workspace, join, smallest_of_rows
-from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
 TOLERANCE = 1e-3
@@ -30,20 +29,8 @@ _TAYLOR = 3
 """Degree of the Taylor polynomial of the first step."""
 
 
-class SquaringKernels:
-    """Heat kernels of one surface by scaling and squaring.
-
-    Parameters
-    ----------
-    surface : Surface
-        Mesh or cloud, in normalised units.
-    frames : (m, 2, 3) array
-        Orthonormal frame of every face, the direction of theta = 0 first.
-    """
-
-    def __init__(self, surface: Surface, frames: FloatArray) -> None:
-        self.parts = stiffness_parts(surface, frames)
-        self.mass = surface.vertex_areas
+class SquaringKernels(HeatKernels):
+    """Heat kernels of one surface by scaling and squaring."""
 
     def rows(
         self,
@@ -52,7 +39,7 @@ class SquaringKernels:
         times: Sequence[float],
         keep: float = 1.0,
         rows: IntArray | None = None,
-        tolerance: float = TOLERANCE,
+        *,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> SparseRows:
@@ -61,9 +48,7 @@ class SquaringKernels:
         Parameters
         ----------
         alpha, thetas, times, keep, rows, threads, progress
-            As for `RationalKernels.rows`.
-        tolerance : float
-            Entries below this are dropped at the last squaring.
+            As for `HeatKernels.rows`.
 
         Returns
         -------
@@ -97,7 +82,7 @@ class SquaringKernels:
                         values.append(value)
                         used += len(at)
                     if doubling:
-                        step = _square(step, tolerance / 2.0 ** (doubling - 1), pool)
+                        step = _square(step, TOLERANCE / 2.0 ** (doubling - 1), pool)
                 if progress:
                     progress(a + 1, len(thetas))
         pieces.append(
