@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 
-from acnn.cli._commands import settings_of
+from acnn.cli._options import settings_of
 from acnn.correspondence import soft_map_from_features
 from acnn.methods.run import open_run
 from acnn.network import Patches, ShapeNetwork

@@ -8,7 +8,7 @@ import pytest
 from analytic import bumpy
 
 import acnn
-from acnn.cli import _completion, main
+from acnn.cli import _options, main
 from acnn.cli._commands import ORDER
 from acnn.correspondence.match_checks import check_matchable
 from acnn.correspondence.refine import RefineMethod
@@ -81,17 +81,17 @@ def test_default_folders_are_new(tmp_path, monkeypatch):
 
 def test_completed_values_are_those_there_are(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert _completion.presets("") == sorted(presets())
-    assert _completion.presets("best-r") == ["best-remeshed"]
-    assert set(_completion.methods("")) == {"auto", *METHODS, *PAIR_METHODS}
-    assert set(_completion.trained_methods("")) == set(METHODS)
-    assert _completion.models("") == sorted(shipped_models())
-    assert set(_completion.refinements("")) == set(get_args(RefineMethod))
-    assert set(_completion.kernels("")) == set(KERNELS)
+    assert _options.presets("") == sorted(presets())
+    assert _options.presets("best-r") == ["best-remeshed"]
+    assert set(_options.methods("")) == {"auto", *METHODS, *PAIR_METHODS}
+    assert set(_options.trained_methods("")) == set(METHODS)
+    assert _options.models("") == sorted(shipped_models())
+    assert set(_options.refinements("")) == set(get_args(RefineMethod))
+    assert set(_options.kernels("")) == set(KERNELS)
     (tmp_path / "demo" / "run").mkdir(parents=True)
-    assert _completion.runs("d") == ["demo"]
-    assert _completion.runs("demo/") == ["demo/run"]
-    assert _completion.models("demo/r") == ["demo/run"]
+    assert _options.runs("d") == ["demo"]
+    assert _options.runs("demo/") == ["demo/run"]
+    assert _options.models("demo/r") == ["demo/run"]
 
 
 def test_shells_complete_values(monkeypatch, capsys):

@@ -159,40 +159,6 @@ class Output:
             print(text, file=sys.stderr, flush=True)
 
 
-Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")]
-"""The option of every command that takes settings; `settings_of` parses its values."""
-
-Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files (never an input).")]
-"""The option of every command that writes files; see `acnn.files.check_outputs`."""
-
-
-def settings_of(changes: Sequence[str] | None) -> dict[str, str]:
-    """Parse the values of `--set`.
-
-    Parameters
-    ----------
-    changes : sequence of str or None
-        Texts `KEY=VALUE`.
-
-    Returns
-    -------
-    dict of str to str
-        Values by key; a later one replaces an earlier one.
-
-    Raises
-    ------
-    InputError
-        If a text is not `KEY=VALUE`.
-    """
-    settings = {}
-    for change in changes or []:
-        key, sign, value = change.partition("=")
-        if not sign:
-            raise InputError(f"--set {change}: write KEY=VALUE, such as --set learning_rate=0.002.")
-        settings[key] = value
-    return settings
-
-
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Turn a function into a command and add the options that all commands share.
 

@@ -1,9 +1,17 @@
-"""Values of options that the shell completes (`acnn --install-completion`), found without slow imports."""
+"""Options that several commands share, and values of options that the shell completes (`acnn --install-completion`).
+
+Values are found without slow imports.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from acnn.errors import InputError
 
 PACKAGE = Path(__file__).parents[1]
 TRAINED = ("osd", "add", "rf", "gcnn", "scnn", "lscnn", "acnn")
@@ -53,6 +61,62 @@ def refinements(incomplete: str) -> list[str]:
 def kernels(incomplete: str) -> list[str]:
     """Names of kernels that begin like this."""
     return _beginning(KERNELS, incomplete)
+
+
+Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")]
+"""Of every command that takes settings; `settings_of` parses its values."""
+
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files (never an input).")]
+"""Of every command that writes files; see `acnn.files.check_outputs`."""
+
+Refine = Annotated[
+    str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
+]
+WorkingSize = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        help="Match copies of at most N vertices; 0: the shapes themselves. Default: 2500, or the model's.",
+    ),
+]
+Workers = Annotated[int, typer.Option(help="Number of processes that prepare shapes.")]
+Scheduler = Annotated[
+    str | None, typer.Option(metavar="ADDRESS", help="Distribute over the workers of a Dask scheduler.")
+]
+Seed = Annotated[int, typer.Option(metavar="K", help="Random seed.")]
+Up = Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")]
+
+RunFolder = Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
+TrainingSeed = Annotated[int | None, typer.Option(help="Random seed.")]
+"""By default that of the settings."""
+
+
+def settings_of(changes: Sequence[str] | None) -> dict[str, str]:
+    """Parse the values of `--set`.
+
+    Parameters
+    ----------
+    changes : sequence of str or None
+        Texts `KEY=VALUE`.
+
+    Returns
+    -------
+    dict of str to str
+        Values by key; a later one replaces an earlier one.
+
+    Raises
+    ------
+    InputError
+        If a text is not `KEY=VALUE`.
+    """
+    settings = {}
+    for change in changes or []:
+        key, sign, value = change.partition("=")
+        if not sign:
+            raise InputError(f"--set {change}: write KEY=VALUE, such as --set learning_rate=0.002.")
+        settings[key] = value
+    return settings
 
 
 def _folders(incomplete: str) -> list[str]:

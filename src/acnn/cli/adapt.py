@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from acnn.cli._commands import Changes, Force, Output, command, settings_of
-from acnn.cli._completion import runs
-from acnn.cli.train import hint_of_resuming, show_unlabelled
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Changes, Force, Resume, RunFolder, TrainingSeed, Workers, runs, settings_of
+from acnn.cli.train import train_without_labels
 
 
 @command
@@ -19,7 +19,7 @@ def adapt(
         str, typer.Argument(metavar="MODEL", help="Run folder, or 'humans', the pretrained model.", autocompletion=runs)
     ],
     data: Annotated[Path, typer.Argument(metavar="FOLDER", help="Shapes of the kind that it was trained on.")],
-    folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")],
+    folder: RunFolder,
     changes: Changes = None,
     minutes: Annotated[
         float | None, typer.Option(help="Time budget in place of steps; results depend on the machine.")
@@ -27,9 +27,9 @@ def adapt(
     train_list: Annotated[
         str | None, typer.Option("--train", metavar="LIST", help="Shapes to adapt to, e.g. 000-009.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    seed: TrainingSeed = None,
+    workers: Workers = 1,
+    resume: Resume = False,
     force: Force = False,
 ) -> None:
     """Adapt a trained model to a folder of unlabelled shapes; the model itself stays as it is.
@@ -37,22 +37,12 @@ def adapt(
     The model matches the shapes, and learns from those of its maps that agree with each other.
     """
     from acnn.methods.run import open_run
-    from acnn.runs.unlabelled import adapted_config, train_unlabelled
+    from acnn.runs.unlabelled import adapted_config
 
     named = {"minutes": minutes, "seed": seed}
     given = {key: value for key, value in named.items() if value is not None}
     run = open_run(model)
     config = adapted_config(run).with_changes(settings_of(changes) | given)
-    with out.progress() as progress, hint_of_resuming(out, folder):
-        record, failures = train_unlabelled(
-            data,
-            folder,
-            config,
-            start=run,
-            train_list=train_list,
-            resume=resume,
-            force=force,
-            workers=workers,
-            progress=progress,
-        )
-    show_unlabelled(out, folder, record, failures)
+    train_without_labels(
+        out, data, folder, config, start=run, train_list=train_list, resume=resume, force=force, workers=workers
+    )

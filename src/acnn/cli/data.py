@@ -7,14 +7,14 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Force, Seed
 
 Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")]
 Remesh = Annotated[
     bool, typer.Option("--remesh", help="Remesh every shape, so that each has a different triangulation.")
 ]
 Vertices = Annotated[int, typer.Option(metavar="N", help="Vertices per shape.")]
-Seed = Annotated[int, typer.Option(metavar="K", help="Random seed.")]
 
 data = typer.Typer(no_args_is_help=True, add_completion=False, help="Generate datasets.")
 

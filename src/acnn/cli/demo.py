@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Changes, Output, command, settings_of
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Changes, settings_of
 
 if TYPE_CHECKING:  # slow to import
     from acnn.shapes.mesh import Mesh

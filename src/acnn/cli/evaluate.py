@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from acnn.cli._commands import Output, command
-from acnn.cli._completion import datasets, refinements, runs
+from acnn.cli._options import Workers, WorkingSize, datasets, refinements, runs
 from acnn.errors import InputError
 
 
@@ -58,14 +58,8 @@ def evaluate(
     reestimate: Annotated[
         bool, typer.Option("--reestimate", help="Batch statistics of each query, not of the training shapes.")
     ] = False,
-    working_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Match copies of at most N vertices; 0: the shapes themselves. Default: as for 'acnn match'.",
-        ),
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
+    working_size: WorkingSize = None,
+    workers: Workers = 1,
 ) -> None:
     """Match shapes with known ground truth and measure the errors by the Princeton protocol.
 

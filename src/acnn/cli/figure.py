@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
-from acnn.cli._completion import refinements
-from acnn.cli._completion import runs as completed_runs
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Force, Refine, Up, Workers
+from acnn.cli._options import runs as completed_runs
 
 
 @command
@@ -34,11 +34,9 @@ def figure(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to render, e.g. 080,085,090.")] = None,
     shapes: Annotated[int, typer.Option(help="Number of shapes if --test is not given.")] = 4,
-    refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
-    ] = "auto",
-    up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
+    refine: Refine = "auto",
+    up: Up = "y",
+    workers: Workers = 1,
     force: Force = False,
 ) -> None:
     """Render texture transfer, errors, learned filters or the error curve of a run, or errors of several methods."""

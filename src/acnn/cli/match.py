@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
-from acnn.cli._completion import methods, models, refinements
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Force, Refine, WorkingSize, methods, models
 from acnn.errors import InputError
 
 
@@ -37,27 +37,14 @@ def match(
             metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.", autocompletion=models
         ),
     ] = None,
-    refine: Annotated[
-        str,
-        typer.Option(
-            metavar="none|fm|zoomout|pfm|auto",
-            help="Refinement of the map by functional maps.",
-            autocompletion=refinements,
-        ),
-    ] = "auto",
+    refine: Refine = "auto",
     reestimate: Annotated[
         bool, typer.Option("--reestimate", help="Batch statistics of the query, not of the training shapes.")
     ] = False,
     unit: Annotated[
         float | None, typer.Option(help="Unit of length of A; default: its geodesic diameter / 200.")
     ] = None,
-    working_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Match copies of at most N vertices; 0: the shapes themselves. Default: 2500, or the model's.",
-        ),
-    ] = None,
+    working_size: WorkingSize = None,
     pairs: Annotated[
         Path | None, typer.Option(metavar="LIST", help="Match many pairs: two files on each line, instead of A and B.")
     ] = None,

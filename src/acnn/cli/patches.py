@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
-from acnn.cli._completion import kernels
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Force, kernels
 
 
 @command

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from acnn.cli._commands import Output, command
-from acnn.cli._completion import datasets, presets
+from acnn.cli._options import Scheduler, datasets, presets
 
 
 @command
@@ -20,9 +20,7 @@ def prepare(
     workers: Annotated[
         int, typer.Option(metavar="N", help="Number of processes; 1 uses all cores in one process.")
     ] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Distribute over the workers of a Dask scheduler.")
-    ] = None,
+    scheduler: Scheduler = None,
     samples: Annotated[
         str | None, typer.Option(metavar="LIST", help="Only these shapes, by name or number: 000-059,065.")
     ] = None,

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Force, Refine, Scheduler
 
 
 @command
@@ -24,13 +25,9 @@ def register(
     model: Annotated[
         str | None, typer.Option(metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.")
     ] = None,
-    refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="Refinement of the map by functional maps.")
-    ] = "auto",
+    refine: Refine = "auto",
     workers: Annotated[int, typer.Option(metavar="N", help="Number of processes.")] = 1,
-    scheduler: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Distribute over the workers of a Dask scheduler.")
-    ] = None,
+    scheduler: Scheduler = None,
     force: Force = False,
 ) -> None:
     """Register a template to shapes: each is written with the template's faces, texture and vertex order.

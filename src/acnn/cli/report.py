@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
-from acnn.cli._completion import refinements, runs
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Force, Refine, Workers, runs
 
 
 @command
@@ -26,10 +26,8 @@ def report(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Shapes to show, e.g. 080,085,090.")] = None,
     shapes: Annotated[int, typer.Option(help="Number of shapes if --test is not given.")] = 6,
-    refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
-    ] = "auto",
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
+    refine: Refine = "auto",
+    workers: Workers = 1,
     force: Force = False,
 ) -> None:
     """Match some test shapes and write them, with figures and settings, to one HTML file."""

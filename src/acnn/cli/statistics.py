@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Output, command
+from acnn.cli._options import Force, Seed
 
 
 @command
@@ -26,7 +27,7 @@ def statistics(
     ] = None,
     scale: Annotated[bool, typer.Option("--scale", help="Remove differences of size, too.")] = False,
     permutations: Annotated[int, typer.Option(metavar="N", help="Random assignments of the group test.")] = 1999,
-    seed: Annotated[int, typer.Option(metavar="K", help="Random seed.")] = 0,
+    seed: Seed = 0,
     force: Force = False,
 ) -> None:
     """Compute how a collection of shapes varies: mean, principal modes, scores, and differences of two groups."""

@@ -9,13 +9,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Changes, Force, Output, command, settings_of
-from acnn.cli._completion import datasets, presets, trained_methods
+from acnn.cli._commands import Output, command
+from acnn.cli._options import (
+    Changes,
+    Force,
+    Resume,
+    RunFolder,
+    TrainingSeed,
+    Workers,
+    datasets,
+    presets,
+    settings_of,
+    trained_methods,
+)
 from acnn.errors import InputError
 
 if TYPE_CHECKING:
-    from acnn.methods.run import RunRecord
-    from acnn.training.prepare import Failure
+    from acnn.training.config import RunConfig
 
 
 @command
@@ -25,7 +35,7 @@ def train(
         str,
         typer.Argument(metavar="DATA", help="'humans', 'faust' or a folder of shapes.", autocompletion=datasets),
     ],
-    folder: Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")],
+    folder: RunFolder,
     preset: Annotated[
         str | None,
         typer.Option(
@@ -67,9 +77,9 @@ def train(
     val_list: Annotated[
         str | None, typer.Option("--val", metavar="LIST", help="Validation shapes, used for model selection.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Random seed.")] = None,
-    workers: Annotated[int, typer.Option(help="Number of processes that prepare shapes.")] = 1,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
+    seed: TrainingSeed = None,
+    workers: Workers = 1,
+    resume: Resume = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List which shapes would be used, and why others not; compute nothing.")
     ] = False,
@@ -105,37 +115,13 @@ def train(
                 f"step {step['step']}: loss {step['loss']:.3f}, validation {step['validation_exact']:.1%} exact"
             )
 
+    options: dict[str, Any] = {"train_list": train_list, "resume": resume, "force": force, "workers": workers}
     if unlabelled:
-        from acnn.runs.unlabelled import train_unlabelled
-
-        with out.progress() as progress, hint_of_resuming(out, folder):
-            record, failures = train_unlabelled(
-                data,
-                folder,
-                config,
-                reference=reference,
-                train_list=train_list,
-                resume=resume,
-                force=force,
-                workers=workers,
-                progress=progress,
-            )
-        show_unlabelled(out, folder, record, failures)
+        train_without_labels(out, data, folder, config, reference=reference, **options)
         return
-
-    with out.progress() as progress, hint_of_resuming(out, folder):
+    with out.progress() as progress, _hint_of_resuming(out, folder):
         facts, failures = train_run(
-            data,
-            folder,
-            config,
-            train_list=train_list,
-            val_list=val_list,
-            resume=resume,
-            classes=classes,
-            force=force,
-            workers=workers,
-            progress=progress,
-            report=report,
+            data, folder, config, val_list=val_list, classes=classes, progress=progress, report=report, **options
         )
     out.result({"run": str(folder), **facts}, human=_text, failures=failures)
 
@@ -153,8 +139,12 @@ def _is_unlabelled(
     return labels == "none"
 
 
-def show_unlabelled(out: Output, folder: Path, record: RunRecord, failures: list[Failure]) -> None:
-    """Report a training without labels: its failures, and a line for the maps of each round."""
+def train_without_labels(out: Output, data: str | Path, folder: Path, config: RunConfig, **options: Any) -> None:
+    """Run `train_unlabelled` with some options; report its failures, and a line for the maps of each round."""
+    from acnn.runs.unlabelled import train_unlabelled
+
+    with out.progress() as progress, _hint_of_resuming(out, folder):
+        record, failures = train_unlabelled(data, folder, config, progress=progress, **options)
     out.result({"run": str(folder), **record}, human=_unlabelled_text, failures=failures)
 
 
@@ -171,7 +161,7 @@ def _unlabelled_text(facts: dict[str, Any]) -> str:
 
 
 @contextmanager
-def hint_of_resuming(out: Output, folder: Path) -> Iterator[None]:
+def _hint_of_resuming(out: Output, folder: Path) -> Iterator[None]:
     """After an interruption, report what was kept."""
     try:
         yield

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from acnn.cli._commands import Output, command
-from acnn.cli._completion import models, refinements
+from acnn.cli._options import Refine, Up, WorkingSize, models
 
 
 @command
@@ -30,17 +30,9 @@ def view(
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="For a run: shapes to show.")] = None,
     shapes: Annotated[int, typer.Option(help="For a run: number of shapes if --test is not given.")] = 3,
-    refine: Annotated[
-        str, typer.Option(metavar="none|fm|zoomout|pfm|auto", help="How maps are refined.", autocompletion=refinements)
-    ] = "auto",
-    working_size: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Match copies of at most N vertices; 0: the shapes themselves. Default: as for 'acnn match'.",
-        ),
-    ] = None,
-    up: Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")] = "y",
+    refine: Refine = "auto",
+    working_size: WorkingSize = None,
+    up: Up = "y",
 ) -> None:
     """View shapes in a browser: matches, probabilities, kernels, filters. Stop with Ctrl-C.
 
