@@ -11,7 +11,7 @@ from _shapes import around_the_tube, ellipsoid, faust, human, reference_shape, t
 from _table import CORES, Record
 
 from acnn.patches import PatchSettings, check_kernels
-from acnn.patches.anisotropic import narrow_rows
+from acnn.patches.anisotropic import heat_kernels, narrow_rows
 from acnn.shapes import Mesh, PointCloud, load
 from acnn.surface import (
     Surface,
@@ -216,7 +216,8 @@ def _within(first: np.ndarray, second: np.ndarray, degrees: float) -> float:
 def _dense_rows(surface: Surface, settings: PatchSettings, some: np.ndarray) -> np.ndarray:
     """(angles * scales, rows, n) kernel rows before clipping."""
     frames = principal_frames(surface, settings.smoothing)
-    found = narrow_rows(surface, frames, settings, 1.0, some, threads=CORES)
+    methods, scales = heat_kernels(surface, frames, settings), range(len(settings.scales))
+    found = narrow_rows(methods, settings, settings.thetas, scales, 1.0, some, threads=CORES)
     kernels = settings.angles * len(settings.scales)
     return np.stack([found.dense(len(surface.vertices), k * len(some), len(some)) for k in range(kernels)])
 
