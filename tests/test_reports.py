@@ -4,9 +4,11 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
+from acnn.cache import CacheSummary
 from acnn.evaluation.princeton import EvaluationReport, PerMapFigures, ShapeFigures
 from acnn.evaluation.segmentation import SegmentationReport
 from acnn.methods.run import RunRecord
+from acnn.patches.anisotropic import KernelErrors
 from acnn.patches.operator import PatchReport
 from acnn.reports import Report
 from acnn.runs.data import FamilyReport, HumansReport, PartsReport
@@ -15,7 +17,7 @@ from acnn.runs.machine import BenchReport, DoctorReport
 from acnn.runs.match_report import MatchReport, SegmentReport, UnitReport
 from acnn.runs.patches import PatchFileReport
 from acnn.runs.register import RegisteredShape, RegisterReport
-from acnn.runs.report import FigureReport
+from acnn.runs.report import FigureReport, PageReport
 from acnn.runs.sample import SampleReport
 from acnn.runs.statistics import StatisticsReport
 from acnn.runs.train import TrainingPlan
@@ -50,6 +52,9 @@ KEYS = {
     RegisteredShape: f"name shape key verdict route model mean_confidence {FIT} out landmarks | largest_shown",
     RegisterReport: "template out registered kept shapes | page",
     FigureReport: "figure kind | shapes methods exact mean_error_x100",
+    PageReport: "report bytes shapes exact mean_error_x100",
+    KernelErrors: "l1_error_median l1_error_max row_sum_error_max l1_errors_by_scale rows_checked",
+    CacheSummary: "folder entries megabytes limit_gb",
     SampleReport: "out files",
     PrepareReport: "data shapes prepared from_cache seconds cache patches descriptors",
     PatchFileReport: "vertices angles scales kernel seconds nnz_per_row shape unit from_cache peak_memory_mb "

@@ -15,10 +15,11 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from acnn.errors import InputError
 from acnn.files import write_atomic
+from acnn.reports import Report
 
 Kind = Literal["patches", "spectra", "descriptors", "unit", "remeshed"]
 
@@ -172,16 +173,21 @@ def clear(folder: Path) -> int:
     return removed
 
 
-def cache_summary(folder: Path) -> dict[str, Any]:
-    """Summary of a cache: `folder`, number of `entries`, their size as `megabytes`, and the limit as `limit_gb`."""
+@dataclass(frozen=True, eq=False)
+class CacheSummary(Report):
+    """Folder of a cache, number of its entries, their size, and its limit."""
+
+    folder: str
+    entries: int
+    megabytes: float
+    limit_gb: float
+
+
+def cache_summary(folder: Path) -> CacheSummary:
+    """Summary of a cache."""
     entries = _entries(folder)
     size = sum(entry.size for entry in entries)
-    return {
-        "folder": str(folder),
-        "entries": len(entries),
-        "megabytes": round(size / 1e6, 1),
-        "limit_gb": limit_of(folder),
-    }
+    return CacheSummary(str(folder), len(entries), round(size / 1e6, 1), limit_of(folder))
 
 
 def _entries(folder: Path) -> list[_Entry]:

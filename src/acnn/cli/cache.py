@@ -34,9 +34,9 @@ def cache(
     removed = store.clear(folder) if clear else 0
     if limit is not None:
         removed += store.set_limit(folder, limit)
-    facts = store.cache_summary(folder)
-    freed = round(before["megabytes"] - facts["megabytes"], 1)
-    out.result(facts | {"removed": removed, "freed_megabytes": freed}, human=_text)
+    after = store.cache_summary(folder)
+    freed = round(before.megabytes - after.megabytes, 1)
+    out.result(after | {"removed": removed, "freed_megabytes": freed}, human=_text)
 
 
 def _text(facts: dict[str, Any]) -> str:

@@ -31,40 +31,21 @@ def report(
     force: Force = False,
 ) -> None:
     """Match some test shapes and write them, with figures and settings, to one HTML file."""
-    from acnn.errors import InputError
-    from acnn.files import check_outputs, make_folder
-    from acnn.methods.run import inputs_of_run
-    from acnn.progress import begin_stage
-    from acnn.runs.report import collect_report
-    from acnn.viewer.report import is_report, write_report
+    from acnn.runs.report import write_report_page
 
-    target = file if file is not None else run / "report.html"
-    if file is None and not run.is_dir():
-        raise InputError(f"{run}: no such folder. Give a run folder, or an output file with --out.")
-    earlier = [target] if is_report(target) else []
-    check_outputs([target], inputs=inputs_of_run(run, data), earlier=earlier, force=force)
     with out.progress() as progress:
-        gathered, failures = collect_report(
+        page, failures = write_report_page(
             run,
             data,
+            file,
             test_list=test,
             shapes=shapes,
             refinement=refine,
             workers=workers,
+            force=force,
             progress=progress,
         )
-        begin_stage(progress, "rendering")
-        make_folder(target)
-        write_report(gathered, target)
-    figures = gathered.figures
-    facts = {
-        "report": str(target),
-        "bytes": target.stat().st_size,
-        "shapes": [shape.name for shape in gathered.shapes],
-        "exact": figures["exact"],
-        "mean_error_x100": figures["mean_error_x100"],
-    }
-    out.result(facts, human=_text, failures=failures)
+    out.result(page, human=_text, failures=failures)
 
 
 def _text(facts: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from acnn.arguments import check_arguments
 from acnn.patches.operator import PatchOperator, PatchReport
 from acnn.patches.settings import NEGLIGIBLE, SUFFICIENT, WIDE, Kernel, PatchSettings
 from acnn.progress import Progress
+from acnn.reports import Report
 from acnn.shapes.mesh import Shape
 from acnn.surface.curvature import principal_frames
 from acnn.surface.heat import ExactKernels, HeatKernels, SpectralKernels, exact_rows, spectral_rows
@@ -362,6 +363,29 @@ def _interleaved(parts: list[SparseRows], groups: list[list[int]], angles: int, 
     return SparseRows(joined, np.concatenate(vertices), np.concatenate(values), mass_kept)
 
 
+@dataclass(frozen=True, eq=False)
+class KernelErrors(Report):
+    """L1 errors of kernel rows against exact ones.
+
+    Attributes
+    ----------
+    l1_error_median, l1_error_max : float
+        Over all rows of all kernels.
+    row_sum_error_max : float
+        Largest deviation of the sum of a row from 1.
+    l1_errors_by_scale : dict
+        `kernel`, `median` and `max` of each scale.
+    rows_checked : int
+        Of each kernel.
+    """
+
+    l1_error_median: float
+    l1_error_max: float
+    row_sum_error_max: float
+    l1_errors_by_scale: dict[str, dict[str, Any]]
+    rows_checked: int
+
+
 def check_kernels(
     surface: Surface,
     settings: PatchSettings,
@@ -370,7 +394,7 @@ def check_kernels(
     seed: int = 0,
     threads: int | None = None,
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> KernelErrors:
     """L1 errors of kernel rows, before clipping and rounding, against exact ones.
 
     Parameters
@@ -390,9 +414,7 @@ def check_kernels(
 
     Returns
     -------
-    dict[str, Any]
-        `l1_error_median`, `l1_error_max`, `row_sum_error_max`, and under `l1_errors_by_scale` kernel, median and
-        largest error of each scale.
+    KernelErrors
 
     Examples
     --------
@@ -400,7 +422,7 @@ def check_kernels(
     >>> from acnn.patches import check_kernels
     >>> surface = acnn.surface_of(acnn.builtin_human())
     >>> errors = check_kernels(surface, acnn.PatchSettings(angles=1, scales=(8.0,)), 3)
-    >>> errors["rows_checked"], errors["l1_error_max"] < 0.01
+    >>> errors.rows_checked, errors.l1_error_max < 0.01
     (3, True)
     """
     n = len(surface.vertices)
@@ -438,10 +460,10 @@ def check_kernels(
         t: {"kernel": kernel, "median": float(np.median(errors[:, s])), "max": float(errors[:, s].max())}
         for s, (t, kernel) in enumerate(kernels_by_scale(settings, wide).items())
     }
-    return {
-        "l1_error_median": float(np.median(errors)),
-        "l1_error_max": float(errors.max()),
-        "row_sum_error_max": max(error for _, error in results),
-        "l1_errors_by_scale": by_scale,
-        "rows_checked": len(targets),
-    }
+    return KernelErrors(
+        l1_error_median=float(np.median(errors)),
+        l1_error_max=float(errors.max()),
+        row_sum_error_max=max(error for _, error in results),
+        l1_errors_by_scale=by_scale,
+        rows_checked=len(targets),
+    )

@@ -180,7 +180,7 @@ def problems(facts: Mapping[str, Any]) -> list[str]:
 
 
 def cache_state(folder: Path) -> dict[str, Any]:
-    """Return the facts of `acnn.cache.cache_summary`, and `writable`."""
+    """Return the entries of `acnn.cache.CacheSummary`, and `writable`."""
     return cache_summary(folder) | {"writable": can_write(folder)}
 
 

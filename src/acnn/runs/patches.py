@@ -50,7 +50,7 @@ class PatchFileReport(PatchReport):
     written_to : str or None
         The file of the operator.
     row_sum_error_max, l1_errors_by_scale, rows_checked
-        Where rows were checked: see `check_kernels`.
+        Where rows were checked: see `KernelErrors`.
     """
 
     shape: str
@@ -61,7 +61,7 @@ class PatchFileReport(PatchReport):
     l1_error_max: float | None
     written_to: str | None
     row_sum_error_max: float | None = None
-    l1_errors_by_scale: dict[float, dict[str, Any]] | None = None
+    l1_errors_by_scale: dict[str, dict[str, Any]] | None = None
     rows_checked: int | None = None
 
 

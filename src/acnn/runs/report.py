@@ -1,4 +1,4 @@
-"""Data of a report and figures of a run: test shapes matched and compared with the ground truth."""
+"""Report and figures of a run: test shapes matched and compared with the ground truth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from acnn.datasets.dataset import Dataset
 from acnn.errors import InputError
 from acnn.evaluation.results import Matched
-from acnn.files import check_outputs
+from acnn.files import check_outputs, make_folder
 from acnn.methods.run import inputs_of_run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
 from acnn.reports import Report
@@ -20,7 +20,7 @@ from acnn.training.prepare import Failure
 from acnn.viewer.comparison_figures import draw_comparison, draw_partial
 from acnn.viewer.figures import COMPARISONS, draw_errors, draw_filters, draw_transfer, known_kind
 from acnn.viewer.images import save_png
-from acnn.viewer.report import ReportData, report_of
+from acnn.viewer.report import ReportData, is_report, report_of, write_report
 
 
 def collect_report(
@@ -83,6 +83,73 @@ def collect_report(
         keep=kept.append,
     )
     return report_of(title, dataset.name, run, kept, figures), failures
+
+
+@dataclass(frozen=True, eq=False)
+class PageReport(Report):
+    """What `acnn report --json` prints: the file, its size, and the shapes with their figures.
+
+    Attributes
+    ----------
+    report : str
+        The file.
+    bytes : int
+    shapes : list[str]
+    exact, mean_error_x100 : float
+        See `EvaluationReport`.
+    """
+
+    report: str
+    bytes: int
+    shapes: list[str]
+    exact: float
+    mean_error_x100: float
+
+
+def write_report_page(
+    folder: Path,
+    data: str | None = None,
+    out: Path | None = None,
+    *,
+    force: bool = False,
+    progress: Progress | None = None,
+    **options: Any,
+) -> tuple[PageReport, list[Failure]]:
+    """Write the report of a run to one HTML file.
+
+    Parameters
+    ----------
+    folder, data, progress
+        As for `collect_report`.
+    out : Path or None
+        Output file; None is `report.html` in the folder.
+    force : bool
+        Overwrite an existing file that is no report, unless it is an input.
+    **options
+        `test_list`, `shapes`, `refinement` and `workers` of `collect_report`.
+
+    Returns
+    -------
+    tuple[PageReport, list[Failure]]
+        The report of the page, and the shapes that could not be prepared.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder, or the file must not be overwritten.
+    """
+    if out is None and not folder.is_dir():
+        raise InputError(f"{folder}: no such folder. Give a run folder, or an output file with --out.")
+    target = folder / "report.html" if out is None else out
+    earlier = [target] if is_report(target) else []
+    check_outputs([target], inputs=inputs_of_run(folder, data), earlier=earlier, force=force)
+    gathered, failures = collect_report(folder, data, progress=progress, **options)
+    begin_stage(progress, "rendering")
+    make_folder(target)
+    write_report(gathered, target)
+    names, figures = [shape.name for shape in gathered.shapes], gathered.figures
+    size = target.stat().st_size
+    return PageReport(str(target), size, names, figures["exact"], figures["mean_error_x100"]), failures
 
 
 @dataclass(frozen=True, eq=False)
