@@ -1,4 +1,4 @@
-"""Infrastructure of all commands: shared options, output, exit codes, and how commands are found.
+"""Infrastructure of all commands: flags that all of them have, output, exit codes, and how commands are found.
 
 A command is written like this, in `acnn/cli/area.py`::
 
