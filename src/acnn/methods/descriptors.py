@@ -1,4 +1,4 @@
-"""Descriptor matching, without training: SHOT and WKS of two shapes compared, then refined; PFM: of a partial shape."""
+"""Descriptor matching: SHOT and WKS of two shapes compared, then refined; nothing is trained."""
 
 from functools import partial
 
@@ -20,12 +20,5 @@ def match(
     return PairMap(found.query_to_reference, distortion, report, mirrored=found.mirrored)
 
 
-def match_partial(a: Surface, b: Surface, refinement: RefineMethod, progress: Progress | None = None) -> PairMap:
-    """Map a partial shape A to the full shape B; the refinement is always that of partial functional maps."""
-    return match(a, b, "pfm", progress)
-
-
 UNJUDGED = PairMethod("descriptors", "as `descriptors`, without candidates", partial(match, candidates=False))
 DESCRIPTORS = PairMethod("descriptors", "SHOT and WKS compared, then ZoomOut", match)
-PFM = PairMethod("pfm", "partial functional maps from SHOT (Rodola et al. 2017)", match_partial)
-"""Partial functional maps from descriptors (Rodola, Cosmo, Bronstein, Torsello, Cremers 2017)."""

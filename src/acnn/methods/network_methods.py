@@ -1,9 +1,8 @@
-"""ACNN, GCNN, SCNN and LSCNN: networks of different layers, trained by gradient descent, loaded and used to match."""
+"""What ACNN, GCNN, SCNN and LSCNN share: networks trained by gradient descent, loaded and used to match."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import torch
 from acnn.correspondence.partial_map import soft_map_from_descriptors
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_features
 from acnn.errors import InputError
-from acnn.methods.method import Method, Properties, TrainingData
+from acnn.methods.method import TrainingData
 from acnn.network.architecture import Architecture
 from acnn.network.layers import reestimate_statistics
 from acnn.network.model import ShapeNetwork, load_model
@@ -136,38 +135,3 @@ def load_network(path: Path) -> tuple[NetworkMatcher, dict[str, Any]]:
             f"{patches.angles} angles and scales {patches.scales}."
         )
     return NetworkMatcher(network), metadata
-
-
-_network = partial(Method, needs=network_needs, train=train_network, load=load_network)
-
-ACNN = _network(
-    name="acnn",
-    title="anisotropic convolutional neural network (Boscaini et al. 2016)",
-    properties=Properties("any", "any", True, "spatial", True, True, "any"),
-    presets={"labels": "quick", "segmentation": "segmentation", "descriptor": "descriptor"},
-)
-"""Intrinsic convolutions on anisotropic heat kernels (Boscaini, Masci, Rodola, Bronstein 2016)."""
-
-GCNN = _network(
-    name="gcnn",
-    title="geodesic convolutional neural network (Masci et al. 2015)",
-    properties=Properties("mesh", "any", True, "spatial", True, True, "any"),
-    presets={"labels": "gcnn", "segmentation": "gcnn", "descriptor": "gcnn"},
-)
-"""Convolution on geodesic polar patches, maximum over rotations (Masci, Boscaini, Bronstein et al. 2015)."""
-
-SCNN = _network(
-    name="scnn",
-    title="spectral networks (Bruna et al. 2014)",
-    properties=Properties("any", "any", False, "spectral", True, False, "any"),
-    presets={"labels": "paper-scnn", "segmentation": "scnn-eigenvalue", "descriptor": "scnn-eigenvalue"},
-)
-"""Spectral convolutions in the Laplacian eigenbasis (Bruna, Zaremba, Szlam, LeCun 2014)."""
-
-LSCNN = _network(
-    name="lscnn",
-    title="localised spectral convolutional network (Boscaini et al. 2015)",
-    properties=Properties("any", "any", True, "spectral", True, False, "any"),
-    presets={"descriptor": "paper-lscnn", "labels": "lscnn-labels", "segmentation": "lscnn-labels"},
-)
-"""Windowed Fourier transforms with learned windows (Boscaini, Masci, Melzi, Bronstein et al. 2015)."""

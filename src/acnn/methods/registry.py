@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from acnn.errors import InputError
+from acnn.methods.acnn import ACNN
+from acnn.methods.add import ADD
 from acnn.methods.bim import BIM
-from acnn.methods.descriptors import DESCRIPTORS, PFM
+from acnn.methods.descriptors import DESCRIPTORS
+from acnn.methods.gcnn import GCNN
+from acnn.methods.lscnn import LSCNN
 from acnn.methods.method import Method, PairMethod
-from acnn.methods.network_methods import ACNN, GCNN, LSCNN, SCNN
+from acnn.methods.osd import OSD
+from acnn.methods.pfm import PFM
 from acnn.methods.rf import RF
-from acnn.methods.spectral_methods import ADD, OSD
+from acnn.methods.scnn import SCNN
 
 METHODS: dict[str, Method] = {method.name: method for method in (OSD, ADD, RF, GCNN, SCNN, LSCNN, ACNN)}
 PAIR_METHODS: dict[str, PairMethod] = {method.name: method for method in (DESCRIPTORS, PFM, BIM)}

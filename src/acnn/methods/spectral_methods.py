@@ -1,10 +1,9 @@
-"""OSD and ADD: spectral descriptors learned in closed form, compared by nearest neighbours."""
+"""What OSD and ADD share: spectral descriptors learned in closed form, compared by nearest neighbours."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from acnn.descriptors.learned_spectral import (
 )
 from acnn.errors import InputError
 from acnn.files import read_arrays, write_arrays
-from acnn.methods.method import Method, Properties, TrainingData
+from acnn.methods.method import TrainingData
 from acnn.training.config import LearnedSettings, RunConfig
 from acnn.training.loop import StepReport
 from acnn.training.prepared import Needs
@@ -138,22 +137,3 @@ def load_descriptor(path: Path) -> tuple[LearnedDescriptor, dict[str, Any]]:
     if projection.ndim != 2 or projection.shape[1] != config.learned.directions * basis.count:
         raise InputError(f"{path}: the projection has shape {projection.shape}, which does not fit its settings.")
     return LearnedDescriptor(projection, basis, config.learned), metadata
-
-
-_learned = partial(Method, needs=learned_needs, train=fit_descriptor, load=load_descriptor)
-
-OSD = _learned(
-    name="osd",
-    title="optimal spectral descriptors (Litman, Bronstein 2014)",
-    properties=Properties("any", "geometry", True, "spectral", False, False, "descriptor"),
-    presets={"descriptor": "osd"},
-)
-"""Optimal spectral descriptors, learned filters of the isotropic spectrum (Litman and Bronstein 2014)."""
-
-ADD = _learned(
-    name="add",
-    title="anisotropic diffusion descriptors (Boscaini et al. 2016)",
-    properties=Properties("any", "geometry", True, "spectral", False, True, "any"),
-    presets={"descriptor": "add"},
-)
-"""Anisotropic diffusion descriptors, learned filters of anisotropic spectra (Boscaini et al. 2016)."""
