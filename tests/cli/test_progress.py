@@ -146,12 +146,12 @@ def test_match_names_all_its_stages(run, tmp_path, capsys):
     words = ["match", str(tmp_path / "left.ply"), str(tmp_path / "right.ply"), "--out", str(tmp_path / "result")]
     assert main([*words, "--model", str(run[0])]) == 0
     shown = capsys.readouterr().err.splitlines()
-    stages = ["operators of B", "network output of B", "operators of A", "network output of A", "refinement"]
-    expected = ["reading", *stages, "writing"]
+    stages = ["operators of B", "network output of B", "operators of A", "network output of A", "refinement", "fit"]
+    expected = ["reading", *stages, "lifting", "writing"]
     assert [line for line in shown if not line.startswith(("notice", "verdict", COMPILING))] == expected
     assert main([*words, "--model", "none"]) == 0
     shown = capsys.readouterr().err.splitlines()
-    expected = ["reading", "descriptors", "writing"]
+    expected = ["reading", "descriptors", "fit", "lifting", "writing"]
     assert [line for line in shown if not line.startswith(("notice", "verdict", COMPILING))] == expected
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from acnn.correspondence.point_maps import barycentric_map
 from acnn.correspondence.soft_map import SoftMap
-from acnn.shapes.mesh import BarycentricPoints, Mesh
+from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.surface.closest_points import ClosestPoints
 from acnn.surface.surface import Surface
 from acnn.surface.working_copy import WorkingCopy
@@ -35,7 +35,13 @@ class LiftedMap:
     points: BarycentricPoints | None
 
 
-def lift_map(copy_map: IntArray, a: WorkingCopy, b: WorkingCopy, surfaces: tuple[Surface, Surface]) -> LiftedMap:
+def lift_map(
+    copy_map: IntArray,
+    a: WorkingCopy,
+    b: WorkingCopy,
+    surfaces: tuple[Surface, Surface],
+    images: tuple[FloatArray, FloatArray] | None = None,
+) -> LiftedMap:
     """Lift a map of A's copy to B's copy to the original shapes.
 
     Matches of the copy's vertices are first moved into triangles of B's copy (`barycentric_map`). A vertex of A goes to
@@ -50,6 +56,9 @@ def lift_map(copy_map: IntArray, a: WorkingCopy, b: WorkingCopy, surfaces: tuple
         Both shapes with their copies.
     surfaces : tuple[Surface, Surface]
         Of the copies, in the same unit of length.
+    images : tuple[array, array] or None
+        (k, 3) points near B that the vertices of A's copy are matched to, in B's coordinates, and (k, 3) directions
+        there, where they are known; None takes them from triangles of B's copy.
 
     Returns
     -------
@@ -68,18 +77,46 @@ def lift_map(copy_map: IntArray, a: WorkingCopy, b: WorkingCopy, surfaces: tuple
     >>> bool((lifted.a_to_b == np.arange(2500)).mean() > 0.9)
     True
     """
-    if not (a.is_copy or b.is_copy):
+    if images is None and not (a.is_copy or b.is_copy):
         return LiftedMap(copy_map, None)
-    images, normals = _images(copy_map, b, surfaces)
+    positions, normals = copy_images(copy_map, b.shape, surfaces) if images is None else images
     if a.is_copy:
-        images, normals = _interpolated(images, normals, a, surfaces)
+        positions, normals = _interpolated(positions, normals, a, surfaces)
     if not isinstance(b.original, Mesh):
         from scipy.spatial import cKDTree
 
-        return LiftedMap(cKDTree(b.original.vertices).query(images, workers=-1)[1].astype(np.int32), None)
+        return LiftedMap(cKDTree(b.original.vertices).query(positions, workers=-1)[1].astype(np.int32), None)
     reach = surfaces[1].mean_edge * surfaces[1].unit
-    points = ClosestPoints(b.original.vertices, b.original.faces)(images, normals, reach)
-    return LiftedMap(_nearest_corners(points, images, b.original), points)
+    points = ClosestPoints(b.original.vertices, b.original.faces)(positions, normals, reach)
+    return LiftedMap(_nearest_corners(points, positions, b.original), points)
+
+
+def copy_images(
+    copy_map: IntArray, b: Shape, surfaces: tuple[Surface, Surface]
+) -> tuple[FloatArray, FloatArray | None]:
+    """Points of B's triangles that vertices of A are matched to (`barycentric_map`), or of a cloud its own points.
+
+    Parameters
+    ----------
+    copy_map : (k,) int array
+        Vertices of B.
+    b : Shape
+        In its own coordinates.
+    surfaces : tuple[Surface, Surface]
+        Of A and B, in the same unit of length.
+
+    Returns
+    -------
+    images : (k, 3) array
+        In B's coordinates.
+    normals : (k, 3) array or None
+        There; None for a cloud.
+    """
+    here, there = surfaces
+    if there.is_cloud:
+        return b.vertices[copy_map], None
+    points = barycentric_map(copy_map, here, there)
+    return points.interpolate(b.vertices[there.faces]), points.interpolate(there.normals[there.faces])
 
 
 def lift_soft_map(soft_map: SoftMap, a: WorkingCopy, b: WorkingCopy | None = None) -> SoftMap:
@@ -109,17 +146,6 @@ def _nearest_corners(points: BarycentricPoints, positions: FloatArray, mesh: Mes
     corners = mesh.faces[points.faces]
     gaps = np.stack([((mesh.vertices[corners[:, k]] - positions) ** 2).sum(axis=1) for k in range(3)], axis=1)
     return corners[np.arange(len(corners)), gaps.argmin(axis=1)].astype(np.int32)
-
-
-def _images(
-    copy_map: IntArray, b: WorkingCopy, surfaces: tuple[Surface, Surface]
-) -> tuple[FloatArray, FloatArray | None]:
-    """(k, 3) matches of the vertices of A's copy in B's coordinates, and (k, 3) normals there."""
-    here, there = surfaces
-    if there.is_cloud:
-        return b.shape.vertices[copy_map], None
-    points = barycentric_map(copy_map, here, there)
-    return points.interpolate(b.shape.vertices[there.faces]), points.interpolate(there.normals[there.faces])
 
 
 def _interpolated(

@@ -176,6 +176,7 @@ def fit(
     *,
     detail: float = 0.0,
     levels: Sequence[Level] = LEVELS,
+    repair: bool = True,
     progress: Progress | None = None,
 ) -> Fit:
     """Deform a template onto a target along matches.
@@ -197,6 +198,8 @@ def fit(
         exact or only the surface matters, `MAP_DETAIL` if they come from `match` and vertices shall correspond.
     levels : sequence of Level
         From stiff to soft.
+    repair : bool
+        Whether damaged faces are freed of the target at the end.
     progress : Progress or None
         Called with (rounds done, in total).
 
@@ -234,7 +237,7 @@ def fit(
             done += 1
             if progress is not None:
                 progress(done, total)
-    state, freed = problem.repair(state)
+    state, freed = problem.repair(state) if repair else (state, 0)
     return problem.result(state, freed)
 
 
@@ -492,19 +495,32 @@ def _around(mesh: Mesh, vertices: IntArray, radius: float) -> IntArray:
     edges = np.unique(np.sort(np.concatenate([mesh.faces[:, [k, (k + 1) % 3]] for k in range(3)]), axis=1), axis=0)
     lengths = np.linalg.norm(mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 1]], axis=1)
     graph = sp.csr_array((lengths, (edges[:, 0], edges[:, 1])), shape=(len(mesh.vertices),) * 2)
-    some = np.random.default_rng(0).permutation(len(vertices))[:SAMPLES]
+    some = _spread(mesh.vertices[vertices], SAMPLES)
     distances = dijkstra(graph, directed=False, indices=vertices[some], limit=radius)
     first, second = np.nonzero(np.isfinite(distances[:, vertices]))
     return np.column_stack([some[first], second])
 
 
+def _spread(points: FloatArray, count: int) -> IntArray:
+    """Places of points that are each farthest from those before, first from the mean, whatever their order."""
+    gaps = ((points - points.mean(axis=0)) ** 2).sum(axis=1)
+    chosen = [int(gaps.argmax())]
+    gaps = np.full(len(points), np.inf)
+    while len(chosen) < min(count, len(points)):
+        gaps = np.minimum(gaps, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
+        chosen.append(int(gaps.argmax()))
+    return np.array(chosen)
+
+
 def _relative_size(source: FloatArray, target: FloatArray, near: IntArray) -> float:
     """Median ratio of distances between matches near each other: neither poses nor wrong matches change it much."""
     size = float(np.linalg.norm(source.std(axis=0)))
-    for pairs, least in ((near, 0.02), (np.column_stack(np.triu_indices(min(len(source), SAMPLES), 1)), 0.1)):
+    spread = _spread(source, SAMPLES)
+    apart = spread[np.column_stack(np.triu_indices(len(spread), 1))]
+    for pairs, least in ((near, 0.02), (apart, 0.1)):
         here, there = (np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1) for x in (source, target))
-        apart = here > least * size
-        ratio = float(np.median(there[apart] / here[apart])) if apart.any() else 0.0
+        long = here > least * size
+        ratio = float(np.median(there[long] / here[long])) if long.any() else 0.0
         if ratio > 0:
             return ratio
     raise InputError("The matches lie on a single point: the template cannot be fitted to the target.")

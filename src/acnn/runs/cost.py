@@ -19,8 +19,8 @@ GIGABYTES = 0.7, 4.7e-9, 2e-6
 """Peak memory: constant, and the same coefficients, the first for the larger shape."""
 
 STAGES = {
-    **{"reading": 0.02, "working copies": 0.02, "operators": 0.58, "network output": 0.08},
-    **{"refinement": 0.23, "lifting": 0.02, "writing": 0.05},
+    **{"reading": 0.02, "working copies": 0.02, "operators": 0.48, "network output": 0.07},
+    **{"refinement": 0.21, "fit": 0.13, "lifting": 0.02, "writing": 0.05},
 }
 """Fraction of the time of a match that each stage takes, of A and B together."""
 
@@ -327,7 +327,7 @@ def match_stages(vertices: Sequence[int], working_size: int = 0, *, refined: boo
     for name, cost in reversed([*zip("AB", costs, strict=False)]):  # B comes first
         of = f" of {name}" if len(costs) > 1 else ""
         stages |= {f"{stage}{of}": STAGES[stage] * cost for stage in ("operators", "network output")}
-    last = ("refinement", "lifting", "writing") if refined else ("lifting", "writing")
+    last = ("refinement", "fit", "lifting", "writing") if refined else ("lifting", "writing")
     return stages | {stage: STAGES[stage] * total for stage in last}
 
 

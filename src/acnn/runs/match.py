@@ -43,6 +43,7 @@ from acnn.runs.match_report import MatchReport, UnitReport
 from acnn.runs.working_pair import (
     CopyMap,
     WorkingPair,
+    fit_copy_map,
     guide_copy_map,
     lift_to_reference,
     make_copies,
@@ -315,7 +316,7 @@ def match(
         Whether operators are looked for and kept in the cache.
     progress : Progress or None
         Called with (done, total); stages `working copies` where some are made, `operators of B` and `network output of
-        B`, the same of A, `refinement`, `descriptors` where they are tried, and `lifting`.
+        B`, the same of A, `refinement`, `descriptors` where they are tried, `fit` and `lifting`.
 
     Raises
     ------
@@ -352,6 +353,7 @@ def match(
     }
     compare = candidates and known is None and refining != "none"
     meter = MapMeter(here, there)
+    fitting = meter if refining != "none" else None
     training = "Train a network on shapes like these (acnn train)."
     with _beside(refining, [there, here], run, cache) as beside:
         if isinstance(chosen, PairMethod):
@@ -360,7 +362,7 @@ def match(
             alone = _by_pair_method(chosen, here, there, refining, why, known_before, progress)
             alone = guide_copy_map(alone, pair, refining)
             untried = ["Where both are human bodies, try the pretrained model (--model humans)."]
-            return _lifted(alone.measured(meter), pair, untried, progress)
+            return _lifted(alone.measured(meter), pair, fitting, untried, progress)
         found = _through(pair, chosen, refining, (here, there), cache, progress, known_before, beside)
         found = guide_copy_map(found, pair, refining).measured(meter)
         if compare:
@@ -373,7 +375,7 @@ def match(
         likely = expected >= LIKELY or not compare or meter.partial
         if (sure >= FITS and change <= DISTORTED and likely) or not chosen.shipped:
             untried = ["Try descriptors instead of the network (--method descriptors).", training]
-            return _lifted(found, pair, untried, progress)
+            return _lifted(found, pair, fitting, untried, progress)
         doubt, factor = f"the network '{chosen.name}' is unsure of these shapes (mean confidence {sure:.0%})", CLEARLY
         if change > DISTORTED:
             factor = 1.0
@@ -391,7 +393,7 @@ def match(
     if worse:
         why = f"{doubt}, but descriptor matching gives no better map"
         other = replace(found, report=replace(found.report, why=why))
-    return _lifted(other, pair, [training], progress)
+    return _lifted(other, pair, fitting, [training], progress)
 
 
 def match_pair(a: Shape, b: Shape, model: Run | str | os.PathLike[str] | None = HUMANS, **options: Any) -> PairMatch:
@@ -399,15 +401,22 @@ def match_pair(a: Shape, b: Shape, model: Run | str | os.PathLike[str] | None = 
     return match(a, b, model="none" if model is None else model, **options)
 
 
-def _lifted(found: CopyMap, pair: WorkingPair, untried: list[str], progress: Progress | None) -> PairMatch:
-    """Judge a map between working copies, and lift it to the original shapes."""
+def _lifted(
+    found: CopyMap, pair: WorkingPair, meter: MapMeter | None, untried: list[str], progress: Progress | None
+) -> PairMatch:
+    """Fit A to B along a map between working copies where there is a meter, judge the map, lift it to the originals."""
+    if meter is not None:
+        begin_stage(progress, "fit")
+        found = fit_copy_map(found, pair, meter)
     confidence = map_confidence(found.a_to_b, found.a, found.b, found.measures)
     judgement = judge_map(found.a_to_b, found.a, found.b, confidence, measures=found.measures, untried=untried)
     lifted, through, soft_map = LiftedMap(found.a_to_b, None), found.through, found.soft_map
     mirrored = found.mirrored
-    if pair.a.is_copy or pair.b.is_copy:
+    if found.fitted is not None or pair.a.is_copy or pair.b.is_copy:
         begin_stage(progress, "lifting")
-        lifted = lift_map(found.a_to_b, pair.a, pair.b, (found.a, found.b))
+        images = None if found.fitted is None else (found.fitted.images, found.fitted.normals)
+        lifted = lift_map(found.a_to_b, pair.a, pair.b, (found.a, found.b), images)
+    if pair.a.is_copy or pair.b.is_copy:
         confidence = pair.a.interpolate(confidence)
         if mirrored is not None:
             mirrored = lift_map(mirrored, pair.a, pair.b, (found.a, found.b)).a_to_b

@@ -44,6 +44,9 @@ class MatchReport(Report):
         Through a network: its mean probability for points near the matches, of `a` and of `b`.
     candidates : dict[str, float] or None
         Costs of the maps that were compared, lower is better (`Candidate`).
+    fit : mapping or None
+        Of A to B along the map (`fit_copy_map`): `used`, `why`, `cost` before and after, `with_data` and
+        `mean_residual`.
     verdict, judgement
         See `Judgement`.
     mean_confidence : float or None
@@ -64,6 +67,7 @@ class MatchReport(Report):
     distortion: float | None = None
     network_confidence: dict[str, float] | None = None
     candidates: dict[str, float] | None = None
+    fit: Mapping[str, Any] | None = None
     verdict: Verdict | None = None
     judgement: Mapping[str, Any] | None = None
     mean_confidence: float | None = None

@@ -17,6 +17,7 @@ from acnn.correspondence.point_maps import vertex_distortions
 from acnn.correspondence.refine import RefineMethod, refine
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.progress import Progress, begin_stage
+from acnn.registration.fitted_map import FittedMap, fit_map
 from acnn.runs.match_report import MatchReport
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.surface.surface import Surface
@@ -46,7 +47,8 @@ class WorkingPair:
 class CopyMap:
     """A map between working copies before it is judged; fields as of `PairMatch`.
 
-    `evidence` is the probability of a network near the matches of any map, `measures` are those of this one.
+    `evidence` is the probability of a network near the matches of any map, `measures` are those of this one, and
+    `fitted` is the same map in points on B.
     """
 
     a: Surface
@@ -58,6 +60,7 @@ class CopyMap:
     evidence: Callable[[IntArray], FloatArray] | None = None
     measures: MapMeasures | None = None
     mirrored: IntArray | None = None
+    fitted: FittedMap | None = None
 
     def measured(self, meter: MapMeter) -> CopyMap:
         """The same map with its measures."""
@@ -113,6 +116,28 @@ def guide_copy_map(found: CopyMap, pair: WorkingPair, method: RefineMethod) -> C
     )
     through = None if found.through is None else (found.through[1][matched], found.through[1])
     return replace(found, a_to_b=matched, through=through, report=report, soft_map=found.soft_map and start)
+
+
+def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
+    """A measured map, or the one that a fit of A to B makes of it where that costs no more (`Candidate`)."""
+    assert found.measures is not None
+    trust = map_confidence(found.a_to_b, found.a, found.b, found.measures)
+    fitted = fit_map(pair.a.shape, pair.b.shape, (found.a, found.b), found.a_to_b, trust)
+    if fitted is None:
+        return replace(found, report=replace(found.report, fit={"used": False, "why": "A cannot be deformed"}))
+    through = None if found.through is None else (found.through[1][fitted.a_to_b], found.through[1])
+    other = replace(found, a_to_b=fitted.a_to_b, through=through, fitted=fitted).measured(meter)
+    costs = {"cost": {"before": found.candidate.cost, "after": other.candidate.cost}}
+    facts = costs | {"with_data": float(fitted.with_data.mean()), "mean_residual": fitted.residual}
+    if other.candidate.cost > found.candidate.cost:
+        why = "the map is worse where A lies on B"
+        return replace(found, report=replace(found.report, fit={"used": False, "why": why} | facts))
+    report = replace(
+        found.report,
+        fit={"used": True, "why": "the map is better where A lies on B"} | facts,
+        distortion=float(vertex_distortions(fitted.a_to_b, found.a, found.b).mean()),
+    )
+    return replace(other, report=report)
 
 
 def pass_through_landmarks(
