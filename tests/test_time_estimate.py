@@ -107,7 +107,8 @@ def test_expected_times_reach_the_display_only_if_it_takes_them():
 def test_stages_of_a_match_are_those_that_are_begun():
     assert list(match_stages([1000, 1000])) == [
         *("reading", "working copies", "operators of B", "network output of B", "operators of A"),
-        *("network output of A", "refinement", "lifting", "writing"),
+        *("network output of A", "refinement", "fit", "lifting", "writing"),
     ]
+    assert "fit" not in match_stages([1000])
     assert "refinement" not in match_stages([1000], refined=False)
     assert {"operators", "network output"} <= set(match_stages([1000]))

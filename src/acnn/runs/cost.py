@@ -327,7 +327,8 @@ def match_stages(vertices: Sequence[int], working_size: int = 0, *, refined: boo
     for name, cost in reversed([*zip("AB", costs, strict=False)]):  # B comes first
         of = f" of {name}" if len(costs) > 1 else ""
         stages |= {f"{stage}{of}": STAGES[stage] * cost for stage in ("operators", "network output")}
-    last = ("refinement", "fit", "lifting", "writing") if refined else ("lifting", "writing")
+    improved = ("refinement", "fit") if len(costs) > 1 else ("refinement",)
+    last = (*(improved if refined else ()), "lifting", "writing")
     return stages | {stage: STAGES[stage] * total for stage in last}
 
 
