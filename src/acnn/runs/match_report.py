@@ -45,8 +45,8 @@ class MatchReport(Report):
     candidates : dict[str, float] or None
         Costs of the maps that were compared, lower is better (`Candidate`).
     fit : mapping or None
-        Of A to B along the map (`fit_copy_map`): `used`, `why`, `cost` before and after, `with_data` and
-        `mean_residual`.
+        Of A to B (`fit_copy_map`): `used`, `why`, `costs` of the map and of what fits made of it, and `with_data` and
+        `mean_residual` of the one that was used.
     verdict, judgement
         See `Judgement`.
     mean_confidence : float or None

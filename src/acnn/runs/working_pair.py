@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from acnn.correspondence.candidates import Candidate
+from acnn.correspondence.candidates import MARGIN, Candidate
 from acnn.correspondence.judge import map_confidence
 from acnn.correspondence.landmarks import Landmarks, guide_by_landmarks, honour_landmarks
 from acnn.correspondence.lift import LiftedMap, lift_map
@@ -119,25 +119,33 @@ def guide_copy_map(found: CopyMap, pair: WorkingPair, method: RefineMethod) -> C
 
 
 def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
-    """A measured map, or the one that a fit of A to B makes of it where that costs no more (`Candidate`)."""
-    assert found.measures is not None
-    trust = map_confidence(found.a_to_b, found.a, found.b, found.measures)
-    fitted = fit_map(pair.a.shape, pair.b.shape, (found.a, found.b), found.a_to_b, trust)
-    if fitted is None:
-        return replace(found, report=replace(found.report, fit={"used": False, "why": "A cannot be deformed"}))
-    through = None if found.through is None else (found.through[1][fitted.a_to_b], found.through[1])
-    other = replace(found, a_to_b=fitted.a_to_b, through=through, fitted=fitted).measured(meter)
-    costs = {"cost": {"before": found.candidate.cost, "after": other.candidate.cost}}
-    facts = costs | {"with_data": float(fitted.with_data.mean()), "mean_residual": fitted.residual}
-    if other.candidate.cost > found.candidate.cost:
-        why = "the map is worse where A lies on B"
-        return replace(found, report=replace(found.report, fit={"used": False, "why": why} | facts))
-    report = replace(
-        found.report,
-        fit={"used": True, "why": "the map is better where A lies on B"} | facts,
-        distortion=float(vertex_distortions(fitted.a_to_b, found.a, found.b).mean()),
-    )
-    return replace(other, report=report)
+    """A measured map, or the one that a fit of A to B makes where that is no worse (`Candidate`).
+
+    The fit goes along the network output where there is one; else, or if that leads to a worse map, along the map.
+    """
+    costs = {"map": found.candidate.cost}
+    starts = {"the map": (found, found.candidate.cost)}
+    if found.soft_map is not None:
+        matched = found.soft_map.query_to_reference
+        output = replace(found, a_to_b=matched).measured(meter)
+        # Refined maps are smoother than a fit along matches that scatter, and no better for that.
+        starts = {"the network output": (output, (1.0 + MARGIN) * found.candidate.cost)} | starts
+    for name, (start, limit) in starts.items():
+        assert start.measures is not None
+        trust = map_confidence(start.a_to_b, start.a, start.b, start.measures)
+        fitted = fit_map(pair.a.shape, pair.b.shape, (start.a, start.b), start.a_to_b, trust)
+        if fitted is None:
+            continue
+        through = None if found.through is None else (found.through[1][fitted.a_to_b], found.through[1])
+        other = replace(found, a_to_b=fitted.a_to_b, through=through, fitted=fitted).measured(meter)
+        costs[f"fit along {name}"] = cost = other.candidate.cost
+        if cost <= limit:
+            facts = {"with_data": float(fitted.with_data.mean()), "mean_residual": fitted.residual}
+            distortion = float(vertex_distortions(fitted.a_to_b, found.a, found.b).mean())
+            report = {"used": True, "why": f"A was fitted to B along {name}", "costs": costs} | facts
+            return replace(other, report=replace(found.report, fit=report, distortion=distortion))
+    why = "a fit of A to B gives no better map" if len(costs) > 1 else "A cannot be deformed"
+    return replace(found, report=replace(found.report, fit={"used": False, "why": why, "costs": costs}))
 
 
 def pass_through_landmarks(
