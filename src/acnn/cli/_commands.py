@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -136,10 +137,11 @@ class Output:
             yield self._display if stage is None else self._display.stage(stage)
             return
         from acnn.cli._display import open_display
-        from acnn.compilation import on_compilation
 
         with open_display() as display:
             self._display = display
+            from acnn.compilation import on_compilation  # numba takes a second, during which the time advances
+
             compiling = on_compilation(
                 lambda: self.message(COMPILING),
                 pause=lambda: display.compiling(True),
@@ -226,6 +228,17 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     invoke.__annotations__ = {p.name: p.annotation for p in keyword}
     invoke.__name__, invoke.__doc__, invoke.__module__ = function.__name__, function.__doc__, function.__module__
     return invoke
+
+
+def long_command(function: Callable[..., None]) -> Callable[..., None]:
+    """As `command`, with the progress display open from the beginning: imports alone take seconds."""
+
+    @wraps(function)
+    def displayed(out: Output, **arguments: Any) -> None:
+        with out.progress():
+            function(out, **arguments)
+
+    return command(displayed)
 
 
 class Commands(TyperGroup):

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from acnn.cli._commands import Changes, Force, Output, command, settings_of
+from acnn.cli._commands import Changes, Force, Output, long_command, settings_of
 from acnn.cli._completion import runs
 from acnn.cli.train import hint_of_resuming, show_unlabelled
 
 
-@command
+@long_command
 def adapt(
     out: Output,
     model: Annotated[

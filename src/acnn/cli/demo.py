@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Changes, Output, command, settings_of
+from acnn.cli._commands import Changes, Output, long_command, settings_of
 
 if TYPE_CHECKING:  # slow to import
     from acnn.shapes.mesh import Mesh
     from acnn.viewer.match_page import FileMatch
 
 
-@command
+@long_command
 def demo(
     out: Output,
     folder: Annotated[

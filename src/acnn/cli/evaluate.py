@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._completion import datasets, refinements, runs
 from acnn.errors import InputError
 
 
-@command
+@long_command
 def evaluate(
     out: Output,
     run: Annotated[

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Force, Output, long_command
 from acnn.cli._completion import refinements
 from acnn.cli._completion import runs as completed_runs
 
 
-@command
+@long_command
 def figure(
     out: Output,
     runs: Annotated[

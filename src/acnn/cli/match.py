@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Force, Output, long_command
 from acnn.cli._completion import methods, models, refinements
 from acnn.errors import InputError
 
 
-@command
+@long_command
 def match(
     out: Output,
     a: Annotated[

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Force, Output, long_command
 from acnn.cli._completion import refinements, runs
 
 
-@command
+@long_command
 def report(
     out: Output,
     run: Annotated[

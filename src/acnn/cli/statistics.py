@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Force, Output, long_command
 
 
-@command
+@long_command
 def statistics(
     out: Output,
     folder: Annotated[

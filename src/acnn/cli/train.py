@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Changes, Force, Output, command, settings_of
+from acnn.cli._commands import Changes, Force, Output, long_command, settings_of
 from acnn.cli._completion import datasets, presets, trained_methods
 from acnn.errors import InputError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from acnn.training.prepare import Failure
 
 
-@command
+@long_command
 def train(
     out: Output,
     data: Annotated[

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, command
+from acnn.cli._commands import Force, Output, long_command
 
 
-@command
+@long_command
 def transfer(
     out: Output,
     map_file: Annotated[
@@ -55,7 +55,8 @@ def transfer(
     if len(chosen) != 1:
         given = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
         raise InputError(f"Choose what to transfer with one of {', '.join(f'--{what}' for what in asked)}; {given}.")
-    facts = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
+    with out.progress("transferring"):
+        facts = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
     out.result(facts, human=_text)
     damage = _damage(facts)
     if damage:
