@@ -411,9 +411,10 @@ def _with_bare_values(arguments: list[str]) -> list[str]:
 
 def _suggestion(word: str, names: Sequence[str]) -> str:
     """A sentence on what may have been meant; empty if that is unknown."""
-    if close := get_close_matches(word, names, 3):
-        return f" Did you mean {' or '.join(repr(name) for name in close)}?"
-    return f" To match shapes: acnn match {word} OTHER." if os.path.isfile(word) else ""
+    if os.path.isfile(word):
+        return f" To match shapes: acnn match {word} OTHER."
+    close = get_close_matches(word, names, 3)
+    return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 
 
 def _flags_without_type(command: Any) -> Any:

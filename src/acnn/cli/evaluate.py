@@ -22,7 +22,7 @@ def evaluate(
     ],
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.", autocompletion=datasets),
+        typer.Argument(metavar="DATA", help="Dataset; default: the one it was trained on.", autocompletion=datasets),
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Test shapes, e.g. 060-079.")] = None,
     pairs: Annotated[

@@ -18,7 +18,7 @@ def report(
         Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.", autocompletion=runs)
     ],
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.")
+        str | None, typer.Argument(metavar="DATA", help="Dataset; default: the one it was trained on.")
     ] = None,
     file: Annotated[
         Path | None,
