@@ -195,6 +195,11 @@ def settings_of(changes: Sequence[str] | None) -> dict[str, str]:
     return settings
 
 
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """A number with its noun: ``1 shape``, ``2 shapes``, ``2 vertices``."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
+
+
 def command(function: Callable[..., None]) -> Callable[..., None]:
     """Turn a function into a command and add the options that all commands share.
 

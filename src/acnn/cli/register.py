@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Force, Output, long_command
+from acnn.cli._commands import Force, Output, counted, long_command
 
 
 @long_command
@@ -61,7 +61,8 @@ def register(
 
 
 def _text(facts: dict[str, Any]) -> str:
-    lines = [f"{facts['out']}: {facts['registered']} shapes registered, {facts['kept']} of them before"]
+    before = f", {facts['kept']} of them before" if facts["kept"] else ""
+    lines = [f"{facts['out']}: {counted(facts['registered'], 'shape')} registered{before}"]
     lines += [
         f"  {shape['name']}: {shape['verdict']}, {shape['with_data']:.0%} of the vertices have data"
         for shape in facts["shapes"]

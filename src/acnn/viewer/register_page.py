@@ -43,8 +43,8 @@ def write_register_page(facts: dict[str, Any], failures: Sequence[tuple[str, str
     """
     title = f"Registration of {Path(facts['template']).name}"
     summary = (
-        f"{facts['registered']} shapes registered, {len(failures)} failed. Colour: distance of each vertex to the "
-        "shape, in its units."
+        f"{facts['registered']} shape{'s' * (facts['registered'] != 1)} registered, {len(failures)} failed. "
+        "Colour: distance of each vertex to the shape, in its units."
     )
     failed = "".join(f"<li><b>{html.escape(Path(item).name)}</b>: {html.escape(why)}</li>" for item, why in failures)
     body = (
