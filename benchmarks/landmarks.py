@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="the first so many pairs")
     parser.add_argument("--method", default="auto", help="as of acnn match")
     parser.add_argument(
-        "--no-candidates", action="store_true", help="one map of each pair, which swaps limbs more often"
+        "--no-candidates", action="store_true", help="one map a pair, which swaps more limbs"
     )
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
