@@ -49,9 +49,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="every ordered pair within a class")
     parser.add_argument("--limit", type=int, help="the first so many pairs")
     parser.add_argument("--method", default="auto", help="as of acnn match")
-    parser.add_argument(
-        "--no-candidates", action="store_true", help="one map a pair, which swaps more limbs"
-    )
+    parser.add_argument("--no-candidates", action="store_true", help="one map a pair, which swaps more limbs")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     listed = [pair for pair in PAIRS if pair[0] != pair[1]] if chosen.all else read_pair_list(chosen.pairs)
