@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -91,7 +90,7 @@ def timed(
             time.sleep(0.05)
         seconds = time.perf_counter() - began
         if process.poll() is None:
-            process.send_signal(signal.SIGINT)
+            process.terminate()  # Ctrl-C may be ignored: in the background it is
             process.wait()
         elif process.returncode:
             errors.seek(0)

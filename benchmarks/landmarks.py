@@ -1,6 +1,6 @@
 """Whether four landmarks on the paws resolve limbs that a match swaps, on TOSCA (needs `ACNN_DATA`).
 
-    python benchmarks/landmarks.py [--all] [--pairs FILE] [--limit N] [--json]
+    python benchmarks/landmarks.py [--all] [--pairs FILE] [--limit N] [--method METHOD] [--no-candidates] [--json]
 
 Pairs within a class, remeshed; `benchmarks/pairs/tosca.txt`, or with `--all` every ordered pair. Paws are where the
 limbs of the first shape of the class, which stands, touch the ground (of humans: hands and feet), and the same points
@@ -48,12 +48,14 @@ def main() -> None:
     parser.add_argument("--pairs", type=Path, default=Path(__file__).parent / "pairs" / "tosca.txt")
     parser.add_argument("--all", action="store_true", help="every ordered pair within a class")
     parser.add_argument("--limit", type=int, help="the first so many pairs")
+    parser.add_argument("--method", default="auto", help="as of acnn match")
+    parser.add_argument("--no-candidates", action="store_true", help="one map a pair, which swaps more limbs")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     listed = [pair for pair in PAIRS if pair[0] != pair[1]] if chosen.all else read_pair_list(chosen.pairs)
     rows = []
     for a, b in listed[: chosen.limit]:
-        rows.append(measured(a, b))
+        rows.append(measured(a, b, method=chosen.method, candidates=not chosen.no_candidates))
         print(json.dumps(rows[-1]), file=sys.stderr, flush=True)
     if chosen.json:
         print(json.dumps({"environment": environment(["torch", "numpy", "scipy"]), "pairs": rows}))
@@ -64,20 +66,21 @@ def main() -> None:
     print(f"{len(swapped)} of {len(rows)} pairs have a swapped limb; with landmarks {left} of these.")
 
 
-def measured(a: str, b: str) -> dict[str, Any]:
-    """Limbs swapped in one pair, without and with landmarks."""
+def measured(a: str, b: str, **options: Any) -> dict[str, Any]:
+    """Limbs swapped in one pair, without and with landmarks, and with options of `acnn.match`."""
     begin = time.process_time()
     pair = PAIRS.read(a, b)
     here, there = paws(a), paws(b)
-    found = acnn.match(pair.a, pair.b)
+    found = acnn.match(pair.a, pair.b, **options)
     row = {"a": a, "b": b, "route": found.report.route, "verdict": found.verdict}
     row |= {"swapped": swapped(found.a_to_b, pair.a, pair.b, here, there)}
     row |= {"with_landmarks": None, "reported": None, "exchanged_reported": None}
     if row["swapped"]:
-        guided = acnn.match(pair.a, pair.b, landmarks=np.column_stack([here, there]))
+        guided = acnn.match(pair.a, pair.b, landmarks=np.column_stack([here, there]), **options)
         row["with_landmarks"] = swapped(guided.a_to_b, pair.a, pair.b, here, there)
         row["reported"] = len(guided.report.landmarks["contradictions"])
-        crossed = acnn.match(pair.a, pair.b, landmarks=np.column_stack([here, there[[0, 1, 3, 2]]]))
+        exchanged = np.column_stack([here, there[[0, 1, 3, 2]]])
+        crossed = acnn.match(pair.a, pair.b, landmarks=exchanged, **options)
         row["exchanged_reported"] = len(crossed.report.landmarks["contradictions"])
     return row | {"core_s": time.process_time() - begin}
 

@@ -55,9 +55,11 @@ def test_misspelt_commands_get_a_suggestion(words, hint, capsys):
 
 def test_a_file_in_place_of_a_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    save(bumpy(1), tmp_path / "a.ply")
-    assert main(["a.ply"]) == 2
-    assert "acnn match a.ply" in capsys.readouterr().err
+    (tmp_path / "sample").mkdir()
+    for name in ("a.ply", "sample/A.ply"):  # the second resembles the name of a command
+        save(bumpy(1), tmp_path / name)
+        assert main([name]) == 2
+        assert f"acnn match {name}" in capsys.readouterr().err
 
 
 def test_a_folder_above_a_run_gets_a_suggestion(tmp_path):

@@ -85,6 +85,8 @@ def test_lists_that_cannot_be_understood(shapes):
         read_pairs(shapes / "pairs.txt")
     with pytest.raises(InputError, match="give that as the second argument"):
         read_pairs(shapes)
+    with pytest.raises(InputError, match=r"none\.ply: there is no such file"):
+        read_pairs(shapes, shapes / "none.ply")
     with pytest.raises(InputError, match="Leave the second argument out"):
         read_pairs(shapes / "pairs.txt", shapes / "two.ply")
     (shapes / "pairs.txt").write_text("# nothing\n")

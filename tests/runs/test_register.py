@@ -84,7 +84,7 @@ def test_the_command_reports_failures_and_writes_a_page(folder, monkeypatch, cap
     assert printed["shapes"] == [result.as_dict()]
     assert printed["page"] == str(folder / "out" / "register.html")
     page = (folder / "out" / "register.html").read_text()
-    assert "1 shapes registered, 2 failed" in page
+    assert "1 shape registered, 2 failed" in page
     assert "&lt;b&gt; is wrong" in page
     assert main([*words, "--force"]) == 1
 

@@ -21,6 +21,7 @@ from acnn.runs.match import match
 from acnn.runs.match_files import match_files
 from acnn.runs.view import collect_view
 from acnn.shapes import Mesh, load, save
+from acnn.shapes.mesh import Texture
 from acnn.surface import surface_of
 from acnn.surface.simplify import remesh
 from acnn.viewer.match_page import write_match_page
@@ -103,6 +104,31 @@ def test_a_result_of_match_is_shown_as_it_was_written(tmp_path):
     save(bumpy(1), tmp_path / "result" / "b_colored.ply")
     with pytest.raises(InputError):
         collect_view([tmp_path / "result"])
+
+
+def test_a_texture_is_shown_on_both_shapes_of_a_result(tmp_path):
+    mesh = bumpy(2)
+    save(permuted(mesh, 3)[0], tmp_path / "a.ply")
+    uv = (mesh.vertices[:, :2] - mesh.vertices[:, :2].min(axis=0)) / 4
+    image = np.zeros((64, 64, 3), np.uint8)
+    image[:32, :, 0] = 200
+    save(replace(mesh, texture=Texture(uv, mesh.faces, image)), tmp_path / "b.obj")
+    options = {"method": "descriptors", "refinement": "none", "cache": False}
+    match_files(tmp_path / "a.ply", tmp_path / "b.obj", None, tmp_path / "result", **options)
+    data, _ = collect_view([tmp_path / "result"])
+    np.testing.assert_allclose(data.reference.texture.uv[data.reference.texture.uv_faces], uv[mesh.faces], atol=1e-6)
+    assert np.abs(data.reference.texture.image.astype(int) - image).max() < 30  # a JPEG
+    viewer = LiveViewer(data, port=0, quantity="texture")
+    try:
+        for name in "AB":
+            assert all(word in panel(viewer, name).node.glb_data for word in (b"image/png", b"NORMAL", b"TEXCOORD_0"))
+        viewer.show("matches")
+        assert b"image/png" not in panel(viewer, "A").node.glb_data
+        assert b'"metallicFactor":0.0' in panel(viewer, "A").node.glb_data  # light from all sides reaches no metal
+    finally:
+        viewer.stop()
+    (tmp_path / "result" / "b_texture.jpg").write_bytes(b"damaged")
+    assert "texture" not in live.quantities(collect_view([tmp_path / "result"])[0])
 
 
 def eye_and_ray(halves, aspect, x, y):
@@ -348,3 +374,20 @@ def test_the_viewer_works_in_a_browser(viewer):
         assert browser.problems == []
         outside = [r for r in browser.requests if not r.startswith((viewer.address, "data:", f"blob:{viewer.address}"))]
         assert outside == []
+
+
+def test_all_shapes_are_seen_in_a_narrow_window(viewer):
+    viewer.compare(None)
+    viewer.show("matches", "refined")
+    with Browser(360, 640) as browser:
+        browser.open(viewer.address)
+        browser.wait("document.querySelector('canvas') !== null && document.body.innerText.includes('Picked')")
+        until = time.monotonic() + browser.patience
+        while True:
+            colored = np.ptp(browser.picture("canvas")[:320], axis=2) > 60
+            if colored.any():
+                break
+            assert time.monotonic() < until
+        across = np.flatnonzero(colored.any(axis=0))
+        assert 5 < across[0] < 100
+        assert 260 < across[-1] < 355

@@ -151,6 +151,15 @@ def test_a_folder_that_is_not_there(tmp_path):
         write_match_page(matched_pair(), tmp_path / "no" / "match.html")
 
 
+def assert_nothing_covers_the_shapes(browser):
+    """Captions and the colour bar stand above or below the cells in which the shapes are drawn."""
+    cells = browser.box(".cells")
+    for name in ("#a-caption", "#b-caption", "#bar"):
+        box = browser.box(name)
+        assert box["height"] > 10
+        assert box["y"] + box["height"] <= cells["y"] + 0.5 or box["y"] >= cells["y"] + cells["height"] - 0.5
+
+
 def test_the_page_works_in_a_browser(tmp_path):
     match = matched_pair(notices=[TROUBLE], verdict="failed")
     page = write_match_page(match, tmp_path / "match.html")
@@ -187,6 +196,7 @@ def test_the_page_works_in_a_browser(tmp_path):
         assert changed(first[:, half:], confidence[:, half:]) > 0.05
         assert browser.run("document.getElementById('bar').hidden") is False
         assert "100" in text("bar-ticks")
+        assert_nothing_covers_the_shapes(browser)
         press("input[value=match]")
 
         board = press("input[value=checkerboard]")
@@ -239,5 +249,7 @@ def test_a_cloud_in_a_small_dark_window(tmp_path):
         assert browser.run("document.getElementById('notices').hidden") is True
         assert "162 points" in browser.run("document.getElementById('a-caption').textContent")
         assert np.ptp(browser.picture(".cells"), axis=(0, 1)).max() > 80
+        browser.run("document.querySelector('input[value=confidence]').click()")
+        assert_nothing_covers_the_shapes(browser)
         assert browser.barriers() == []
         assert browser.problems == []

@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -136,10 +137,11 @@ class Output:
             yield self._display if stage is None else self._display.stage(stage)
             return
         from acnn.cli._display import open_display
-        from acnn.compilation import on_compilation
 
         with open_display() as display:
             self._display = display
+            from acnn.compilation import on_compilation  # numba takes a second, during which the time advances
+
             compiling = on_compilation(
                 lambda: self.message(COMPILING),
                 pause=lambda: display.compiling(True),
@@ -157,6 +159,11 @@ class Output:
             self._display.message(text)
         else:
             print(text, file=sys.stderr, flush=True)
+
+
+def counted(count: int, one: str, several: str | None = None) -> str:
+    """A number with its noun: ``1 shape``, ``2 shapes``, ``2 vertices``."""
+    return f"{count} {one if count == 1 else several or one + 's'}"
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
@@ -192,6 +199,17 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     invoke.__annotations__ = {p.name: p.annotation for p in keyword}
     invoke.__name__, invoke.__doc__, invoke.__module__ = function.__name__, function.__doc__, function.__module__
     return invoke
+
+
+def long_command(function: Callable[..., None]) -> Callable[..., None]:
+    """As `command`, with the progress display open from the beginning: imports alone take seconds."""
+
+    @wraps(function)
+    def displayed(out: Output, **arguments: Any) -> None:
+        with out.progress():
+            function(out, **arguments)
+
+    return command(displayed)
 
 
 class Commands(TyperGroup):
@@ -364,9 +382,10 @@ def _with_bare_values(arguments: list[str]) -> list[str]:
 
 def _suggestion(word: str, names: Sequence[str]) -> str:
     """A sentence on what may have been meant; empty if that is unknown."""
-    if close := get_close_matches(word, names, 3):
-        return f" Did you mean {' or '.join(repr(name) for name in close)}?"
-    return f" To match shapes: acnn match {word} OTHER." if os.path.isfile(word) else ""
+    if os.path.isfile(word):
+        return f" To match shapes: acnn match {word} OTHER."
+    close = get_close_matches(word, names, 3)
+    return f" Did you mean {' or '.join(repr(name) for name in close)}?" if close else ""
 
 
 def _flags_without_type(command: Any) -> Any:

@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Changes, Force, Resume, RunFolder, TrainingSeed, Workers, runs, settings_of
 from acnn.cli.train import train_without_labels
 
 
-@command
+@long_command
 def adapt(
     out: Output,
     model: Annotated[

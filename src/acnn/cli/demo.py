@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Changes, settings_of
 
 if TYPE_CHECKING:  # slow to import
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # slow to import
     from acnn.viewer.match_page import FileMatch
 
 
-@command
+@long_command
 def demo(
     out: Output,
     folder: Annotated[

@@ -8,12 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, counted, long_command
 from acnn.cli._options import Workers, WorkingSize, datasets, refinements, runs
 from acnn.errors import InputError
 
 
-@command
+@long_command
 def evaluate(
     out: Output,
     run: Annotated[
@@ -22,7 +22,7 @@ def evaluate(
     ],
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.", autocompletion=datasets),
+        typer.Argument(metavar="DATA", help="Dataset; default: the one it was trained on.", autocompletion=datasets),
     ] = None,
     test: Annotated[str | None, typer.Option(metavar="LIST", help="Test shapes, e.g. 060-079.")] = None,
     pairs: Annotated[
@@ -139,7 +139,9 @@ def report_text(report: dict[str, Any]) -> str:
                 error, auc = f"{figures['mean_error_x100']:.2f}", f"{figures['auc']:.3f}"
                 rows.append((label, f"{figures['exact']:.1%}", error, auc, covered))
     lines = [_aligned(rows)]
-    lines.append(f"{len(report['shapes'])} shapes; errors divided by {report['normalisation']} of the reference")
+    lines.append(
+        f"{counted(len(report['shapes']), 'shape')}; errors divided by {report['normalisation']} of the reference"
+    )
     if "symmetric" in report:
         lines.append(
             "symmetric: each vertex may match its true point or the mirrored one, so left and right may mix; per map: "
@@ -162,7 +164,7 @@ def classes_text(report: dict[str, Any]) -> str:
     width = max(len(name) for name in report["iou"])
     lines = [f"{report['accuracy']:.1%} of the area right, mean IoU {report['mean_iou']:.1%}"]
     lines += [f"  {name.ljust(width)}  {'-' if iou is None else f'{iou:.1%}'}" for name, iou in report["iou"].items()]
-    return "\n".join([*lines, f"{len(report['shapes'])} shapes", *_seen(report, len(report["shapes"]))])
+    return "\n".join([*lines, counted(len(report["shapes"]), "shape"), *_seen(report, len(report["shapes"]))])
 
 
 def _aligned(rows: Sequence[tuple[str, ...]]) -> str:

@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Force, Refine, Up, Workers
 from acnn.cli._options import runs as completed_runs
 
 
-@command
+@long_command
 def figure(
     out: Output,
     runs: Annotated[

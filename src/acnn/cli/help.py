@@ -15,7 +15,7 @@ from acnn.cli._commands import Output, command, show_help
 def help(
     out: Output,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[COMMAND]", help="A command, such as 'match' or 'data humans'.")
+        list[str] | None, typer.Argument(metavar="COMMAND", help="A command, such as 'match' or 'data humans'.")
     ] = None,
 ) -> None:
     """List the commands, or the arguments and options of one."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, command, counted
 
 
 @command
@@ -47,7 +47,7 @@ def _text(facts: dict[str, Any]) -> str:
         genus = "" if facts["genus"] is None else f", genus {facts['genus']}"
         lines[0] += f", {facts['faces']} faces"
         lines += [
-            f"  surface           {_plural(facts['components'], 'component')}, {_boundary(facts)}{genus}",
+            f"  surface           {counted(facts['components'], 'component')}, {_boundary(facts)}{genus}",
             f"  area              {facts['area']:.6g}"
             + ("" if facts["volume"] is None else f", volume {facts['volume']:.6g}"),
             f"  mean edge length  {facts['mean_edge']:.6g}",
@@ -72,16 +72,12 @@ def _text(facts: dict[str, Any]) -> str:
 def _boundary(facts: dict[str, Any]) -> str:
     """Whether a mesh is open or closed, and why it is not a manifold."""
     loops = facts["boundary_loops"]
-    state = f"open, {_plural(loops, 'boundary loop')}" if loops else "no boundary"
+    state = f"open, {counted(loops, 'boundary loop')}" if loops else "no boundary"
     if facts["manifold"]:
         return state if loops else "closed"
     defects = []
     if edges := facts["nonmanifold_edges"]:
-        defects.append(f"{_plural(edges, 'edge')} with more than two faces")
+        defects.append(f"{counted(edges, 'edge')} with more than two faces")
     if vertices := facts["nonmanifold_vertices"]:
-        defects.append(f"{_plural(vertices, 'vertex', 'vertices')} where fans of faces meet in a point")
+        defects.append(f"{counted(vertices, 'vertex', 'vertices')} where fans of faces meet in a point")
     return f"{state}, not a manifold ({', '.join(defects) or 'faces that use a vertex twice'})"
-
-
-def _plural(count: int, one: str, several: str | None = None) -> str:
-    return f"{count} {one if count == 1 else several or one + 's'}"

@@ -7,19 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Force, Refine, WorkingSize, methods, models
 from acnn.errors import InputError
 
 
-@command
+@long_command
 def match(
     out: Output,
     a: Annotated[
         Path | None,
         typer.Argument(metavar="A", help="A mesh or point cloud; a folder, to match each of its shapes to B."),
     ] = None,
-    b: Annotated[Path | None, typer.Argument(metavar="[B]", help="Match A to this shape.")] = None,
+    b: Annotated[Path | None, typer.Argument(metavar="B", help="Match A to this shape.")] = None,
     folder: Annotated[
         Path | None, typer.Option("--out", metavar="DIR", help="Output folder; default: a new one, A_to_B.")
     ] = None,
@@ -80,7 +80,7 @@ def match(
         _match_many(out, many, b if many is a else None, folder, workers, scheduler, {**options, "model": model})
         return
     if a is None:
-        raise InputError("Give a shape to match, or a list of pairs with --pairs. 'acnn match --help' has examples.")
+        raise InputError("Give a shape to match, as in 'acnn match A.ply B.ply', or a list of pairs with --pairs.")
     folder = folder or free_result_folder(a, b)
     kept: list[FileMatch] = []
     with out.progress() as progress:

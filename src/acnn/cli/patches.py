@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Force, kernels
 
 
-@command
+@long_command
 def patches(
     out: Output,
     shape: Annotated[Path, typer.Argument(metavar="SHAPE", help="A mesh or point cloud.")],

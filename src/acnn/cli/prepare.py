@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Scheduler, datasets, presets
 
 
-@command
+@long_command
 def prepare(
     out: Output,
     data: Annotated[

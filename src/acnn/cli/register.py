@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, counted, long_command
 from acnn.cli._options import Force, Refine, Scheduler
 
 
-@command
+@long_command
 def register(
     out: Output,
     template: Annotated[Path, typer.Argument(metavar="TEMPLATE", help="A mesh.")],
@@ -59,7 +59,8 @@ def register(
 
 
 def _text(facts: dict[str, Any]) -> str:
-    lines = [f"{facts['out']}: {facts['registered']} shapes registered, {facts['kept']} of them before"]
+    before = f", {facts['kept']} of them before" if facts["kept"] else ""
+    lines = [f"{facts['out']}: {counted(facts['registered'], 'shape')} registered{before}"]
     lines += [
         f"  {shape['name']}: {shape['verdict']}, {shape['with_data']:.0%} of the vertices have data"
         for shape in facts["shapes"]

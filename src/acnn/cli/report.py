@@ -7,18 +7,18 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Force, Refine, Workers, runs
 
 
-@command
+@long_command
 def report(
     out: Output,
     run: Annotated[
         Path, typer.Argument(metavar="RUN", help="Run folder, or the folder of 'acnn demo'.", autocompletion=runs)
     ],
     data: Annotated[
-        str | None, typer.Argument(metavar="[DATA]", help="Dataset; default: the one it was trained on.")
+        str | None, typer.Argument(metavar="DATA", help="Dataset; default: the one it was trained on.")
     ] = None,
     file: Annotated[
         Path | None,

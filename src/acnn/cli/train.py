@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, counted, long_command
 from acnn.cli._options import (
     Changes,
     Force,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from acnn.training.config import RunConfig
 
 
-@command
+@long_command
 def train(
     out: Output,
     data: Annotated[
@@ -190,7 +190,7 @@ def _text(facts: dict[str, Any]) -> str:
     if "validation_exact" in facts:
         validated = f", {facts['validation_exact']:.1%} exact in validation (step {facts['best_step']}, which is kept)"
     return (
-        f"{facts['run']}: {facts.get('step', 0)} steps on {len(facts['train'])} shapes in "
+        f"{facts['run']}: {counted(facts.get('step', 0), 'step')} on {counted(len(facts['train']), 'shape')} in "
         f"{facts['seconds_training']:.0f} s, loss {facts.get('loss', float('nan')):.3f}{validated}"
         + (f"\nwarning: {facts['notice']}" if "notice" in facts else "")
     )

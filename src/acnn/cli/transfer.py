@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command
+from acnn.cli._commands import Output, long_command
 from acnn.cli._options import Force
 
 
-@command
+@long_command
 def transfer(
     out: Output,
     map_file: Annotated[
@@ -57,7 +57,8 @@ def transfer(
     if len(chosen) != 1:
         given = " and ".join(f"--{what}" for what in chosen) + " are given" if chosen else "none is given"
         raise InputError(f"Choose what to transfer with one of {', '.join(f'--{what}' for what in asked)}; {given}.")
-    report = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
+    with out.progress("transferring"):
+        report = transfer_files(map_file, b, a, file, chosen[0], labels or landmarks, force=force)
     out.result(report, human=_text)
     damage = _damage(report)
     if damage:

@@ -41,12 +41,12 @@ def view(
     """
     import time
 
-    from acnn.runs.view import collect_view
-    from acnn.viewer.live import LiveViewer
-    from acnn.viewer.live_guard import require_viser
+    with out.progress() as progress:  # the imports alone take seconds
+        from acnn.runs.view import collect_view
+        from acnn.viewer.live import LiveViewer
+        from acnn.viewer.live_guard import require_viser
 
-    require_viser()  # fail before the long computation
-    with out.progress() as progress:
+        require_viser()  # fail before the long computation
         gathered, failures = collect_view(
             items,
             model,

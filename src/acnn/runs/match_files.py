@@ -32,7 +32,7 @@ from acnn.shapes.save import colored_files, numbered_as_file, rows_of_file, save
 from acnn.surface.surface import surface_of
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.colors import position_bytes
-from acnn.viewer.match_page import FileMatch
+from acnn.viewer.match_page import FileMatch, has_image, texture_jpeg
 
 
 @check_arguments
@@ -62,7 +62,8 @@ def match_files(
     0-based in file order, -1 where A's vertex was left out on loading; the same counted from 1 as
     `.vts`, 0 where left out; `confidence.txt`; `map.npz` with all arrays, of shapes as loaded, the `fingerprint` of
     both, and the names of the `files` that were written; and the shapes in corresponding colours, `a_colored` and
-    `b_colored` or `reference_colored`, as `.ply` and, of meshes, `.glb`. With `barycentric`, points inside triangles as
+    `b_colored` or `reference_colored`, as `.ply` and, of meshes, `.glb`; `b_texture.jpg` where B has a texture, whose
+    coordinates are in `map.npz`. With `barycentric`, points inside triangles as
     well: `NAME_faces` and `NAME_weights` in `map.npz`, the faces of the target as loaded.
 
     The files of an earlier match in `out` are overwritten; any other file of such a name only with `force`, and A and B
@@ -132,6 +133,8 @@ def match_files(
     name, label = ("query_to_reference", "reference") if target is None else ("a_to_b", "b")
     files = [out / file for file in (f"{name}.txt", f"{name}.vts", "confidence.txt", "map.npz", "match.html")]
     files += [*colored_files(shape, out / "a_colored"), *colored_files(goal, out / f"{label}_colored")]
+    texture = goal.texture if isinstance(goal, Mesh) and has_image(goal) else None
+    files += [out / f"{label}_texture.jpg"] if texture is not None else []
     earlier = files_of_match(out)
     check_outputs(files, inputs=(a, b, None if landmarks is None else Path(landmarks)), earlier=earlier, force=force)
     size = working_size_of(working_size, run)
@@ -177,10 +180,14 @@ def match_files(
             points = barycentric_map(arrays["b_to_a"], there, here)
             arrays |= {"b_to_a_faces": points.faces, "b_to_a_weights": points.weights}
     arrays |= {"a_fingerprint": fingerprint(shape), f"{label}_fingerprint": fingerprint(goal)}
+    if texture is not None:
+        arrays |= {f"{label}_uv": texture.uv, f"{label}_uv_faces": texture.uv_faces}
     # The list comes with the first file that is written: an interrupted result can be written again.
     arrays["files"] = np.array(sorted({file.name for file in (*earlier, *files)}))
     colors = position_bytes(goal.vertices)
     _write_map(out, name, matched if target is None else numbered_as_file(matched, target), confidence, shape, arrays)
+    if texture is not None and texture.image is not None:
+        write_atomic(out / f"{label}_texture.jpg", texture_jpeg(texture.image))
     save_colored(goal, colors, out / f"{label}_colored")
     save_colored(shape, colors[matched], out / "a_colored")
     report = replace(

@@ -102,11 +102,13 @@ def read_pairs(path: Path, target: Path | None = None) -> list[tuple[Path, Path]
     Raises
     ------
     InputError
-        Where the list cannot be understood, or the folder holds no shapes.
+        Where the list cannot be understood, the folder holds no shapes, or the target does not exist.
     """
     if path.is_dir():
         if target is None:
             raise InputError(f"{path}: a folder is matched to one shape: give that as the second argument.")
+        if not target.is_file():
+            raise InputError(f"{target}: there is no such file to match the shapes of {path} to.")
         files = [file for file in shape_files(path) if not _same(file, target)]
         if not files:
             raise InputError(f"{path}: there are no shape files in the folder.")

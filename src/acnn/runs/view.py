@@ -7,18 +7,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from acnn.correspondence.map_files import files_of_match, read_map
 from acnn.errors import InputError
 from acnn.input_files import read_npz
 from acnn.patches.settings import PatchSettings
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.runs.cost import announce_reading
+from acnn.shapes.formats.raw import decode_image
 from acnn.shapes.load import load
-from acnn.shapes.mesh import Mesh
+from acnn.shapes.mesh import Mesh, Shape, Texture
 from acnn.surface.surface import surface_of
 from acnn.surface.working_copy import WorkingCopy
 from acnn.training.prepare import Failure
 from acnn.types import IntArray
+from acnn.viewer.match_page import has_image
 from acnn.viewer.view_data import MATCH, NETWORK, REFINED, TRUTH, ViewData, ViewShape
 
 if TYPE_CHECKING:
@@ -98,7 +102,21 @@ def _of_result(folder: Path) -> ViewData:
     if confidence is not None and confidence.shape == found.vertices.shape:
         one = replace(one, judged_confidence=confidence)
     other = ViewShape("B" if label == "b" else label, target, surface_of(target), {}, {}, None, settings)
-    return ViewData(folder.resolve().name, (one,), None, other, reference_last=True)
+    other = replace(other, texture=_texture_of_result(folder, label, target, arrays))
+    return ViewData(folder.resolve().name, (one.textured(MATCH, other),), None, other, reference_last=True)
+
+
+def _texture_of_result(folder: Path, label: str, target: Shape, arrays: dict[str, Any]) -> Texture | None:
+    """The texture of the target that `acnn match` stored; None where it had none, or the files no longer fit."""
+    uv, corners = (arrays.get(f"{label}_{name}") for name in ("uv", "uv_faces"))
+    file = folder / f"{label}_texture.jpg"
+    image = decode_image(file.read_bytes()) if file.is_file() else None
+    if uv is None or corners is None or image is None or not isinstance(target, Mesh):
+        return None
+    fits = uv.ndim == 2 and uv.shape[1] == 2 and uv.dtype.kind == "f" and bool(np.isfinite(uv).all())
+    fits = fits and corners.shape == target.faces.shape and corners.dtype.kind in "iu"
+    fits = fits and bool((corners >= 0).all() and (corners < len(uv)).all())
+    return Texture(uv, corners, image) if fits else None
 
 
 def _of_files(
@@ -152,7 +170,10 @@ def _of_files(
         queries.append(replace(one, judged_confidence=pair.confidence))
     announce_copy(names[-1], pair.copies and pair.copies[1])
     target = ViewShape(names[-1], loaded[-1], pair.b, {}, {}, None, settings, pair.b.unit, cache)
-    return ViewData(title, tuple(queries), run, target, reference_last=True)
+    if isinstance(loaded[-1], Mesh) and has_image(loaded[-1]):
+        target = replace(target, texture=loaded[-1].texture)
+    textured = (one.textured(MATCH, target) for one in queries)
+    return ViewData(title, tuple(textured), run, target, reference_last=True)
 
 
 def _of_run(

@@ -28,7 +28,7 @@ from acnn.viewer.live_scene import (
 from acnn.viewer.view_data import TRUTH, ViewData, ViewShape
 
 MATCHES, SPREAD, KERNEL, FILTER = "matches", "probability of the pick", "kernel at the pick", "filter at the pick"
-CONFIDENCE, ERROR, PLAIN = "confidence", "error", "plain"
+CONFIDENCE, ERROR, TEXTURE, PLAIN = "confidence", "error", "texture", "plain"
 HOTTEST = 0.1
 """Error, divided by the length of the reference, at the upper end of the colour map."""
 
@@ -185,7 +185,8 @@ class LiveViewer:
         """Colour all panels, and mark the picked vertex and its matches."""
         with self._lock, self.server.atomic():
             for panel in self.scene.panels:
-                self.scene.paint(panel, self.colors(panel))
+                texture = panel.shape.texture if self.quantity == TEXTURE else None
+                self.scene.paint(panel, self.colors(panel), texture)
                 vertex = self.vertex_of(panel)
                 here = panel.shape is self.picked[0]
                 # a marker on the match would hide the probability there
@@ -298,4 +299,6 @@ def quantities(data: ViewData) -> tuple[str, ...]:
         found.append(CONFIDENCE)
     if data.shapes and all(shape.errors for shape in data.shapes):
         found.append(ERROR)
+    if data.shapes and all(shape.texture is not None for shape in data.shapes):
+        found.append(TEXTURE)
     return (*found, PLAIN)

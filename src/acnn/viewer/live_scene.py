@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from acnn.correspondence.soft_map import SoftMap
 from acnn.patches.operator import PatchOperator
+from acnn.shapes.formats.gltf import write_glb
+from acnn.shapes.mesh import Mesh, Texture
 from acnn.surface.surface import REFERENCE_LENGTH, Surface
 from acnn.types import FloatArray, IntArray
 from acnn.viewer.colors import to_linear
@@ -49,6 +51,8 @@ class Panel:
         In coordinates of the scene.
     colors : (n, 3) array or None
         Current colours, in 0..1.
+    texture : Texture or None
+        The texture that is shown instead of them.
     node : Any
         Mesh of the scene, once painted.
     extras : dict[str, Any]
@@ -60,6 +64,7 @@ class Panel:
     label: str
     vertices: FloatArray
     colors: FloatArray | None = None
+    texture: Texture | None = None
     node: Any = None
     extras: dict[str, Any] = field(default_factory=dict)
 
@@ -72,13 +77,14 @@ class Scene:
         self.panels: list[Panel] = []
         server.scene.set_up_direction("+y")
         server.scene.world_axes.visible = False
-        # The lights and environment of viser wash colours out; these add up to full light.
+        # The lights and environment of viser wash colours out; these add up to full light (pi) on the brighter side.
         server.scene.configure_environment_map(None)
         server.scene.configure_default_lights(False)
-        server.scene.add_light_ambient("/lights/sky", intensity=1.5)
-        server.scene.add_light_directional("/lights/key", intensity=2.6, position=(-2.0, 3.0, 4.0))
-        server.scene.add_light_directional("/lights/fill", intensity=0.9, position=(4.0, 1.0, 1.0))
-        server.scene.add_light_directional("/lights/back", intensity=1.8, position=(1.0, 2.0, -4.0))
+        server.scene.add_light_ambient("/lights/sky", intensity=1.3)
+        server.scene.add_light_directional("/lights/key", intensity=1.6, position=(-2.0, 3.0, 4.0))
+        server.scene.add_light_directional("/lights/fill", intensity=0.6, position=(4.0, 1.0, 1.0))
+        server.scene.add_light_directional("/lights/back", intensity=1.4, position=(1.0, 2.0, -4.0))
+        server.on_client_connect(self._fit_narrow)
 
     def arrange(
         self, wanted: Sequence[tuple[ViewShape, str, str]], on_click: Callable[[Panel, Any, Any], None]
@@ -111,12 +117,12 @@ class Scene:
             left += size[0] + GAP
         self._aim(sizes)
 
-    def paint(self, panel: Panel, colors: FloatArray) -> bool:
-        """Set the colours of a panel, (n, 3) in 0..1; return False if they are unchanged."""
-        if panel.colors is not None and np.array_equal(panel.colors, colors):
+    def paint(self, panel: Panel, colors: FloatArray, texture: Texture | None = None) -> bool:
+        """Set the colours of a panel, (n, 3) in 0..1, or its texture; return False if both are unchanged."""
+        if panel.colors is not None and np.array_equal(panel.colors, colors) and panel.texture is texture:
             return False
-        panel.colors = np.array(colors)
-        data = _glb(panel.vertices, panel.shape.surface, colors, self.turn)
+        panel.colors, panel.texture = np.array(colors), texture
+        data = _glb(panel, self.turn)
         if panel.node is not None:
             panel.node.glb_data = data
             return True
@@ -183,6 +189,17 @@ class Scene:
         camera.fov = _FIELD_OF_VIEW
         camera.look_at = (0.0, height / 2, 0.0)
         camera.position = (0.0, height / 2 + 0.1 * distance, distance)
+
+    def _fit_narrow(self, client: Any) -> None:
+        """Step back from a window that is higher than wide, and show the shapes above the controls at its bottom."""
+        aspect = client.camera.aspect
+        if aspect >= 1:
+            return
+        camera = self.server.initial_camera
+        back = np.subtract(camera.position, camera.look_at) / aspect
+        below = np.array([0.0, 0.25 * 2 * np.tan(camera.fov / 2) * back[2], 0.0])
+        client.camera.position = camera.look_at - below + back
+        client.camera.look_at = camera.look_at - below
 
     def _remove(self, panel: Panel) -> None:
         for name in ("caption", "marker", "larger", "smaller"):
@@ -318,20 +335,15 @@ def normalised(values: FloatArray) -> NDArray[np.float64]:
     return np.clip(values / most, 0.0, 1.0) if most > 0 else np.zeros(len(values))
 
 
-def _glb(vertices: FloatArray, surface: Any, colors: FloatArray, turn: NDArray[Any]) -> bytes:
-    """Encode a coloured mesh with smooth normals as GLB, which stores linear RGB."""
-    import trimesh
-
-    light = np.concatenate([to_linear(colors), np.ones((len(colors), 1))], axis=1)
-    mesh = trimesh.Trimesh(
-        vertices,
-        surface.faces,
-        vertex_normals=surface.normals @ turn.T,
-        vertex_colors=np.rint(255 * light).astype(np.uint8),
-        process=False,
-    )
-    data: bytes = trimesh.Scene([mesh]).export(file_type="glb", include_normals=True)
-    return data
+def _glb(panel: Panel, turn: NDArray[Any]) -> bytes:
+    """Encode a coloured or textured mesh with smooth normals as GLB, whose colours are linear RGB."""
+    surface, colors = panel.shape.surface, None
+    if panel.texture is None:
+        assert panel.colors is not None
+        light = np.concatenate([to_linear(panel.colors), np.ones((len(panel.colors), 1))], axis=1)
+        colors = np.rint(255 * light).astype(np.uint8)
+    mesh = Mesh(panel.vertices, surface.faces, colors=colors, texture=panel.texture)
+    return write_glb(mesh, normals=surface.normals @ turn.T)
 
 
 def _quads(middle: FloatArray, along: FloatArray, across: FloatArray) -> FloatArray:

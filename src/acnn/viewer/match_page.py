@@ -157,7 +157,7 @@ def match_html(match: FileMatch) -> str:
     content["a"] |= {"texture": None}
     content["b"] |= {"texture": None}
     target = match.target
-    if points is not None and isinstance(match.a, Mesh) and isinstance(target, Mesh) and _has_image(target):
+    if points is not None and isinstance(match.a, Mesh) and isinstance(target, Mesh) and has_image(target):
         content["a"] |= {"texture": _texture(transfer_texture(match.a, target, points)[0])}
         content["b"] |= {"texture": _texture(target.texture)}
     return page_html(MATCH, f"{a} matched to {b}", content)
@@ -210,18 +210,24 @@ def _images(match: FileMatch, points: BarycentricPoints | None) -> dict[str, str
     return packed(np.clip(np.rint(steps), 0, NONE16).astype(np.uint16))
 
 
-def _has_image(mesh: Mesh) -> bool:
-    return mesh.texture is not None and mesh.texture.image is not None
+def has_image(shape: Shape) -> bool:
+    """Whether a shape has a texture with its image."""
+    return isinstance(shape, Mesh) and shape.texture is not None and shape.texture.image is not None
+
+
+def texture_jpeg(image: NDArray[np.uint8]) -> bytes:
+    """The image of a texture as JPEG, of at most `LARGEST_IMAGE` pixels a side."""
+    small = PIL.Image.fromarray(image[..., :3])
+    small.thumbnail((LARGEST_IMAGE, LARGEST_IMAGE))
+    stream = io.BytesIO()
+    small.save(stream, "JPEG", quality=92, subsampling=0)
+    return stream.getvalue()
 
 
 def _texture(texture: Texture | None) -> dict[str, Any]:
     """Texture coordinates in 16 bits, the corners of every face, and the image as a data address."""
     assert texture is not None
     assert texture.image is not None
-    image = PIL.Image.fromarray(texture.image[..., :3])
-    image.thumbnail((LARGEST_IMAGE, LARGEST_IMAGE))
-    stream = io.BytesIO()
-    image.save(stream, "JPEG", quality=92, subsampling=0)
     low, high = float(texture.uv.min()), float(texture.uv.max())
     step = max(high - low, 1e-12) / NONE16
     return {
@@ -229,7 +235,7 @@ def _texture(texture: Texture | None) -> dict[str, Any]:
         "low": low,
         "step": step,
         "faces": packed_indices(texture.uv_faces, len(texture.uv)),
-        "image": f"data:image/jpeg;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}",
+        "image": f"data:image/jpeg;base64,{base64.b64encode(texture_jpeg(texture.image)).decode('ascii')}",
     }
 
 

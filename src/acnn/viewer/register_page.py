@@ -43,8 +43,8 @@ def write_register_page(report: Mapping[str, Any], failures: Sequence[tuple[str,
     """
     title = f"Registration of {Path(report['template']).name}"
     summary = (
-        f"{report['registered']} shapes registered, {len(failures)} failed. Colour: distance of each vertex to the "
-        "shape, in its units."
+        f"{report['registered']} shape{'s' * (report['registered'] != 1)} registered, {len(failures)} failed. "
+        "Colour: distance of each vertex to the shape, in its units."
     )
     failed = "".join(f"<li><b>{html.escape(Path(item).name)}</b>: {html.escape(why)}</li>" for item, why in failures)
     body = (

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from acnn.correspondence.point_maps import invert_through_reference
+from acnn.correspondence.point_maps import barycentric_map, invert_through_reference
 from acnn.correspondence.soft_map import SoftMap
+from acnn.correspondence.texture import transfer_texture
 from acnn.errors import InputError
 from acnn.methods.run import Run
 from acnn.patches.operator import PatchOperator
 from acnn.patches.settings import GeodesicPatchSettings, PatchSettings
-from acnn.shapes.mesh import Shape
+from acnn.shapes.mesh import Mesh, Shape, Texture
 from acnn.surface.curvature import SMOOTHING, principal_frames
 from acnn.surface.surface import Surface
 from acnn.training.prepared import make_patches
 from acnn.types import FloatArray, IntArray
+from acnn.viewer.match_page import SMOOTHED
 
 NETWORK, REFINED, MATCH, TRUTH = "network", "refined", "match", "ground truth"
 """Names of maps: network output; refined map to its reference; map of `match`; ground truth."""
@@ -49,6 +51,8 @@ class ViewShape:
         Whether patches are read from and written to the cache.
     judged_confidence : (n,) array or None
         Confidence of the final map (`map_confidence`), in 0..1.
+    texture : Texture or None
+        Of the target, or transferred from it.
     """
 
     name: str
@@ -61,6 +65,7 @@ class ViewShape:
     unit: float | None = None
     cache: bool = True
     judged_confidence: FloatArray | None = None
+    texture: Texture | None = None
 
     @property
     def confidence(self) -> FloatArray | None:
@@ -78,6 +83,15 @@ class ViewShape:
     def directions(self) -> FloatArray:
         """(faces, 2, 3) principal directions, that of the larger signed curvature first."""
         return principal_frames(self.surface, getattr(self.settings, "smoothing", SMOOTHING))
+
+    def textured(self, map_name: str, target: ViewShape) -> ViewShape:
+        """The same with the texture of a target, transferred along a map; as it is where there is none to transfer."""
+        if target.texture is None or not isinstance(self.shape, Mesh) or len(self.surface.vertices) > SMOOTHED:
+            return self
+        assert isinstance(target.shape, Mesh)
+        painted = replace(target.shape, texture=target.texture)
+        points = barycentric_map(self.maps[map_name], self.surface, target.surface)
+        return replace(self, texture=transfer_texture(self.shape, painted, points)[0])
 
 
 @dataclass(frozen=True, eq=False)

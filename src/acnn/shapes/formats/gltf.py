@@ -48,11 +48,12 @@ def read_gltf_skin(data: bytes, path: Path) -> Skin:
     return scene_skin(validate_document(scene.document, skins=True), scene.arrays, scene.blocks)
 
 
-def write_glb(mesh: Mesh, skin: Skin | None = None) -> bytes:
+def write_glb(mesh: Mesh, skin: Skin | None = None, normals: NDArray[np.floating] | None = None) -> bytes:
     """Bytes of a GLB file: one mesh, float32, colours as normalised bytes, the texture image as embedded PNG.
 
     glTF has one texture coordinate per vertex, so vertices on seams are written several times; loading merges them. Of
-    a skin, the four strongest joints of each vertex are written, and the joints in the pose of the skin.
+    a skin, the four strongest joints of each vertex are written, and the joints in the pose of the skin. Without
+    `normals` (n, 3) of unit length, viewers shade every face as flat.
     """
     vertex, faces, uv = _split_at_seams(mesh)
     glb = _Glb()
@@ -60,6 +61,8 @@ def write_glb(mesh: Mesh, skin: Skin | None = None) -> bytes:
     attributes = {"POSITION": glb.array(position, FLOAT, "VEC3", ARRAY_BUFFER)}
     glb.accessors[0].update(min=position.min(axis=0).tolist(), max=position.max(axis=0).tolist())
     material: dict[str, Any] = {"pbrMetallicRoughness": {"metallicFactor": 0.0, "roughnessFactor": 1.0}}
+    if normals is not None:
+        attributes["NORMAL"] = glb.array(normals[vertex].astype("<f4"), FLOAT, "VEC3", ARRAY_BUFFER)
     if uv is not None:
         attributes["TEXCOORD_0"] = glb.array(uv.astype("<f4"), FLOAT, "VEC2", ARRAY_BUFFER)
     if mesh.colors is not None:
