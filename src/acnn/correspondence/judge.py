@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acnn.correspondence.map_measures import (
     MapMeasures,
@@ -177,6 +178,7 @@ def judge_map(
     measures: MapMeasures | None = None,
     names: tuple[str, str] = ("A", "B"),
     untried: Sequence[str] = (),
+    off: NDArray[np.bool_] | None = None,
 ) -> Judgement:
     """Judge a map of query to reference.
 
@@ -194,6 +196,8 @@ def judge_map(
         What query and reference are called in sentences.
     untried : Sequence[str]
         Sentences: options that have not been tried; they become the advice where the map is not good.
+    off : (n,) bool array or None
+        Vertices that a fit could not bring onto the reference.
 
     Returns
     -------
@@ -250,7 +254,10 @@ def judge_map(
 
     verdict: Verdict = "failed" if wrong else "doubtful" if doubt else "good"
     advice = () if verdict == "good" else tuple(untried)
-    if not wrong and (doubt or crowded > CROWDED) and has_longer_boundary(reference, query):
+    lost = 0.0 if off is None else float(areas[off].sum())
+    if not wrong and (doubt or max(crowded, lost) > CROWDED) and has_longer_boundary(reference, query):
+        if lost > CROWDED:
+            doubt.append(f"{lost:.0%} of {a} finds no surface on {b}.")
         verdict, advice = "doubtful", (f"{b} looks like a part of {a}: match {b} to {a}.",)
     return Judgement(verdict, (*wrong, *doubt), advice, weak, crowded, jumps, upright, reach, expected)
 

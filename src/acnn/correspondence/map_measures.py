@@ -112,7 +112,7 @@ class MapMeter:
         shortest = 2.0 * edge_length(self.reference)
         changes = edge_distortions(self._edges, matched, self.query.vertices, self.reference.vertices, shortest)
         sums = np.bincount(self._edges.ravel(), weights=np.repeat(changes, 2), minlength=len(matched))
-        change = self._smoothed(sums / np.maximum(self._degree, 1), 2)
+        change = self.smoothed(sums / np.maximum(self._degree, 1), 2)
         return (1.0 - change) * room(matched, self.query, self.reference)
 
     def stretch(self, matched: IntArray) -> FloatArray:
@@ -139,7 +139,7 @@ class MapMeter:
         weights, outward = image_orientation(matched, self.query, self.reference)
         inward = np.where(outward, 0.0, weights)
         total, turned = (
-            self._smoothed(np.bincount(faces.ravel(), weights=np.repeat(values, 3), minlength=n).astype(float), 3)
+            self.smoothed(np.bincount(faces.ravel(), weights=np.repeat(values, 3), minlength=n).astype(float), 3)
             for values in (weights, inward)
         )
         return turned / np.maximum(total, np.finfo(float).tiny)
@@ -166,7 +166,7 @@ class MapMeter:
                 return np.array(samples, dtype=np.int32), np.array(rows)
             samples.append(int(nearest.argmax()))
 
-    def _smoothed(self, values: FloatArray, rounds: int) -> FloatArray:
+    def smoothed(self, values: FloatArray, rounds: int) -> FloatArray:
         """Averaged over each vertex and its neighbours, several times."""
         edges, n = self._edges, len(values)
         for _ in range(rounds):

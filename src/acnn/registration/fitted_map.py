@@ -55,6 +55,18 @@ class FittedMap:
     with_data: NDArray[np.bool_]
     residual: float
 
+    def replaced(
+        self, where: NDArray[np.bool_], a_to_b: IntArray, images: FloatArray, normals: FloatArray | None
+    ) -> FittedMap:
+        """The same with the matches of another map at some vertices."""
+        rows = where[:, None]
+        return replace(
+            self,
+            a_to_b=np.where(where, a_to_b, self.a_to_b).astype(np.int32),
+            images=np.where(rows, images, self.images),
+            normals=self.normals if normals is None else np.where(rows, normals, self.normals),
+        )
+
 
 def fit_map(
     a: Shape, b: Shape, surfaces: tuple[Surface, Surface], a_to_b: IntArray, confidence: FloatArray

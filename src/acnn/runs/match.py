@@ -409,7 +409,8 @@ def _lifted(
         begin_stage(progress, "fit")
         found = fit_copy_map(found, pair, meter)
     confidence = map_confidence(found.a_to_b, found.a, found.b, found.measures)
-    judgement = judge_map(found.a_to_b, found.a, found.b, confidence, measures=found.measures, untried=untried)
+    off = None if found.fitted is None else ~found.fitted.with_data
+    judgement = judge_map(found.a_to_b, found.a, found.b, confidence, measures=found.measures, untried=untried, off=off)
     lifted, through, soft_map = LiftedMap(found.a_to_b, None), found.through, found.soft_map
     mirrored = found.mirrored
     if found.fitted is not None or pair.a.is_copy or pair.b.is_copy:

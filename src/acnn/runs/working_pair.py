@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acnn.correspondence.candidates import MARGIN, Candidate
 from acnn.correspondence.judge import map_confidence
 from acnn.correspondence.landmarks import Landmarks, guide_by_landmarks, honour_landmarks
-from acnn.correspondence.lift import LiftedMap, lift_map
+from acnn.correspondence.lift import LiftedMap, copy_images, lift_map
 from acnn.correspondence.map_measures import MapMeasures, MapMeter
 from acnn.correspondence.point_maps import vertex_distortions
 from acnn.correspondence.refine import RefineMethod, refine
@@ -23,6 +24,9 @@ from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.surface.surface import Surface
 from acnn.surface.working_copy import WorkingCopy, working_copy
 from acnn.types import FloatArray, IntArray
+
+FAR = 0.1
+"""Distance, in square roots of the area, from which two matches of a vertex are different ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,8 +140,12 @@ def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
         fitted = fit_map(pair.a.shape, pair.b.shape, (start.a, start.b), start.a_to_b, trust)
         if fitted is None:
             continue
-        through = None if found.through is None else (found.through[1][fitted.a_to_b], found.through[1])
-        other = replace(found, a_to_b=fitted.a_to_b, through=through, fitted=fitted).measured(meter)
+        other = _along_fit(found, fitted).measured(meter)
+        worse = _less_likely(other, found, meter)
+        if worse.any():
+            images, normals = copy_images(found.a_to_b, pair.b.shape, (found.a, found.b))
+            fitted = fitted.replaced(worse, found.a_to_b, images, normals)
+            other = _along_fit(found, fitted).measured(meter)
         costs[f"fit along {name}"] = cost = other.candidate.cost
         if cost <= limit:
             facts = {"with_data": float(fitted.with_data.mean()), "mean_residual": fitted.residual}
@@ -146,6 +154,24 @@ def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
             return replace(other, report=replace(found.report, fit=report, distortion=distortion))
     why = "a fit of A to B gives no better map" if len(costs) > 1 else "A cannot be deformed"
     return replace(found, report=replace(found.report, fit={"used": False, "why": why, "costs": costs}))
+
+
+def _along_fit(found: CopyMap, fitted: FittedMap) -> CopyMap:
+    """A map with the matches of a fit instead of its own."""
+    through = None if found.through is None else (found.through[1][fitted.a_to_b], found.through[1])
+    return replace(found, a_to_b=fitted.a_to_b, through=through, fitted=fitted)
+
+
+def _less_likely(other: CopyMap, found: CopyMap, meter: MapMeter) -> NDArray[np.bool_]:
+    """Vertices whose matches in two maps lie far apart, those of the first in places less likely to the network."""
+    assert found.measures is not None
+    assert other.measures is not None
+    if found.measures.evidence is None or other.measures.evidence is None:
+        return np.zeros(len(found.a_to_b), bool)
+    points = found.b.vertices
+    gaps = np.linalg.norm(points[found.a_to_b] - points[other.a_to_b], axis=1)
+    lead = meter.smoothed(found.measures.evidence - other.measures.evidence, 3)
+    return (gaps > FAR * np.sqrt(found.b.vertex_areas.sum())) & (lead > 0)
 
 
 def pass_through_landmarks(
