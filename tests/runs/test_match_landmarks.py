@@ -7,6 +7,7 @@ import pytest
 from analytic import bumpy
 
 from acnn.cli import main
+from acnn.datasets import builtin_humans
 from acnn.errors import InputError
 from acnn.runs.match import match
 from acnn.shapes import Mesh, save
@@ -48,3 +49,15 @@ def test_landmarks_on_the_command_line(ellipsoid, tmp_path, capsys):
 def test_landmarks_that_are_no_vertices(ellipsoid):
     with pytest.raises(InputError, match="landmarks of B"):
         match(ellipsoid, ellipsoid, method="descriptors", landmarks=[[0, 10**6]])
+
+
+def test_exchanged_landmarks_are_reported():
+    humans = builtin_humans()
+    a, b = humans.mesh(131), humans.mesh(148)  # in one triangulation
+    side, height = a.vertices[:, 0], a.vertices[:, 1]
+    feet = [int(np.where(side * sign > 0, height, np.inf).argmin()) for sign in (-1, 1)]
+    right = [*zip(feet, feet, strict=True)]
+    assert match(a, b, landmarks=right).report["landmarks"]["contradictions"] == []
+    found = match(a, b, landmarks=[*zip(feet, feet[::-1], strict=True)]).report
+    assert found["landmarks"]["contradictions"]
+    assert set(found["landmarks"]["contradictions"]) <= set(found["remarks"])

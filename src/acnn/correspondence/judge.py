@@ -212,7 +212,7 @@ def judge_map(
     expected = float(areas @ np.asarray(confidence))
     weak = float(areas[measured.trust < WEAK].sum())
     crowded = 1.0 - float(areas @ room(matched, query, reference))
-    jumps = _discontinuity(matched, query, reference)
+    jumps = map_discontinuity(matched, query, reference)
     upright, reach = _upright(matched, query, reference), _reach(matched, query, reference)
 
     a, b = names
@@ -262,7 +262,7 @@ def judge_map(
     return Judgement(verdict, (*wrong, *doubt), advice, weak, crowded, jumps, upright, reach, expected)
 
 
-def _discontinuity(matched: IntArray, query: Surface, reference: Surface) -> float:
+def map_discontinuity(matched: IntArray, query: Surface, reference: Surface) -> float:
     """Length of the edges that the map pulls apart over the root of the query's area; see `PULLED`.
 
     Edges count as at least two edges of the reference long: a map to vertices cannot keep shorter lengths.
