@@ -2,6 +2,7 @@
 
 from acnn.registration.faces import FaceDamage, face_damage
 from acnn.registration.fit import Fit, Level, fit, transfer_shape
+from acnn.registration.fitted_map import FittedMap, fit_map
 from acnn.registration.groups import GroupComparison, compare_groups
 from acnn.registration.missing import complete_shapes
 from acnn.registration.procrustes import Alignment, align_shapes
@@ -18,6 +19,7 @@ __all__ = [
     "Alignment",
     "FaceDamage",
     "Fit",
+    "FittedMap",
     "GroupComparison",
     "Level",
     "ShapeStatistics",
@@ -26,6 +28,7 @@ __all__ = [
     "complete_shapes",
     "face_damage",
     "fit",
+    "fit_map",
     "generalisation",
     "principal_modes",
     "shape_statistics",
