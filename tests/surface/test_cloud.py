@@ -133,3 +133,12 @@ def test_a_point_too_far_away_for_any_triangle_is_named():
     points = np.vstack([random_sphere(200, 0).vertices, [[1e9, 0.0, 0.0]]])
     with pytest.raises(InputError, match=r"Point 200 of the cloud .* too far"):
         surface_of(PointCloud(points))
+
+
+def test_a_point_that_noise_leaves_without_triangles_gets_one():
+    random = np.random.default_rng(17)
+    count = int(random.integers(60, 200))
+    points = random.standard_normal((count, 3))
+    points *= np.array([1.0, 1.0, 0.2]) / np.linalg.norm(points, axis=1, keepdims=True)
+    surface = surface_of(PointCloud(points + random.normal(0, 0.08, (count, 3))))
+    assert (surface.vertex_areas > 0).all()

@@ -61,7 +61,7 @@ def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArr
     near = cKDTree(cloud.vertices).query(cloud.vertices, min(LOCAL_NEIGHBOURS + 1, n))[1].astype(np.int32)
     if cloud.normals is not None:
         normals = _unit(cloud.normals)
-        return *_weighted_triangles(cloud.vertices, normals, near), normals
+        return *_complete_triangles(cloud.vertices, normals, near), normals
     normals = outward_normals(cloud.vertices)
     for _ in range(ROUNDS):
         faces, weights = _weighted_triangles(cloud.vertices, normals, near)
@@ -73,7 +73,27 @@ def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArr
         )
         nonzero = np.linalg.norm(total, axis=1, keepdims=True) > 0
         normals = np.where(nonzero, _unit(total.astype(float)), normals)
-    return *_weighted_triangles(cloud.vertices, normals, near), normals
+    return *_complete_triangles(cloud.vertices, normals, near), normals
+
+
+def _complete_triangles(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[IntArray, FloatArray]:
+    """Those of `_weighted_triangles`, and one for each point that has none, as noise may leave a few of."""
+    faces, weights = _weighted_triangles(points, normals, near)
+    a, b, c = (points[faces[:, k]] for k in range(3))
+    alone = np.ones(len(points), bool)
+    alone[faces[np.linalg.norm(np.cross(b - a, c - a), axis=1) > 0]] = False
+    added = []
+    for i in np.flatnonzero(alone):
+        others = near[i][near[i] != i]
+        first, rest = points[others[0]] - points[i], points[others[1:]] - points[i]
+        wide = np.linalg.norm(np.cross(first, rest), axis=1) > 0.1 * (rest**2).sum(axis=1)
+        if wide.any():
+            j, k = others[0], others[1:][wide.argmax()]
+            outward = np.cross(points[j] - points[i], points[k] - points[i]) @ normals[i] >= 0
+            added.append((i, j, k) if outward else (i, k, j))
+    if not added:
+        return faces, weights
+    return np.vstack([faces, np.array(added, dtype=np.int32)]), np.append(weights, np.full(len(added), 1.0 / 3.0))
 
 
 def _weighted_triangles(points: FloatArray, normals: FloatArray, near: IntArray) -> tuple[IntArray, FloatArray]:
