@@ -448,19 +448,21 @@ class _Problem:
             state = self.solve(replace(state, transformations=turned), data)
         state, self.held = best
         damaged, neighbours = worst, rings.astype(float)
-        for _ in range(SMOOTHINGS if fewest else 0):
+        fewest = face_damage(self.shape, mesh, state.vertices).damaged.sum()
+        for _ in range(SMOOTHINGS):
+            if not fewest:
+                break
             # What is left are single faces between others that contradict each other: the mean of the neighbours
-            # unfolds them.
+            # unfolds them, and may stretch others up to the margin.
             region = np.zeros(len(self.rest), bool)
             region[self.template.faces[damaged]] = True
             region = rings @ region > 0
             around = (neighbours @ state.vertices) / neighbours.sum(axis=1)[:, None]
             state = replace(state, vertices=np.where(region[:, None], around, state.vertices))
             damaged = face_damage(self.shape, mesh, state.vertices, margin=MARGIN).damaged
-            if damaged.sum() < fewest:
-                best, fewest = (state, self.held), damaged.sum()
-            if not fewest:
-                break
+            left = face_damage(self.shape, mesh, state.vertices).damaged.sum()
+            if left < fewest:
+                best, fewest = (state, self.held), left
         state = best[0]
         return state, int((self.held < 1).sum())
 
