@@ -31,8 +31,9 @@ from acnn.registration.deformation import Deformation, factorised, nearest_stret
 from acnn.registration.faces import FaceDamage, face_damage
 from acnn.registration.target import Target, TargetPoints
 from acnn.shapes.mesh import BarycentricPoints, Mesh, PointCloud, Shape
-from acnn.shapes.topology import vertex_components
+from acnn.shapes.topology import mesh_edges, vertex_components
 from acnn.surface.surface import vertex_normals
+from acnn.surface.working_copy import farthest_points
 from acnn.types import FloatArray, IntArray
 
 
@@ -494,30 +495,19 @@ def _robust(residuals: FloatArray, reach: float) -> FloatArray:
 
 def _around(mesh: Mesh, vertices: IntArray, radius: float) -> IntArray:
     """(p, 2) pairs of given vertices, by their place in the list, that are near each other along edges of the mesh."""
-    edges = np.unique(np.sort(np.concatenate([mesh.faces[:, [k, (k + 1) % 3]] for k in range(3)]), axis=1), axis=0)
+    edges = mesh_edges(mesh.faces).vertices
     lengths = np.linalg.norm(mesh.vertices[edges[:, 0]] - mesh.vertices[edges[:, 1]], axis=1)
     graph = sp.csr_array((lengths, (edges[:, 0], edges[:, 1])), shape=(len(mesh.vertices),) * 2)
-    some = _spread(mesh.vertices[vertices], SAMPLES)
+    some = farthest_points(mesh.vertices[vertices], min(SAMPLES, len(vertices)))
     distances = dijkstra(graph, directed=False, indices=vertices[some], limit=radius)
     first, second = np.nonzero(np.isfinite(distances[:, vertices]))
     return np.column_stack([some[first], second])
 
 
-def _spread(points: FloatArray, count: int) -> IntArray:
-    """Places of points that are each farthest from those before, first from the mean, whatever their order."""
-    gaps = ((points - points.mean(axis=0)) ** 2).sum(axis=1)
-    chosen = [int(gaps.argmax())]
-    gaps = np.full(len(points), np.inf)
-    while len(chosen) < min(count, len(points)):
-        gaps = np.minimum(gaps, ((points - points[chosen[-1]]) ** 2).sum(axis=1))
-        chosen.append(int(gaps.argmax()))
-    return np.array(chosen)
-
-
 def _relative_size(source: FloatArray, target: FloatArray, near: IntArray) -> float:
     """Median ratio of distances between matches near each other: neither poses nor wrong matches change it much."""
     size = float(np.linalg.norm(source.std(axis=0)))
-    spread = _spread(source, SAMPLES)
+    spread = farthest_points(source, min(SAMPLES, len(source)))
     apart = spread[np.column_stack(np.triu_indices(len(spread), 1))]
     for pairs, least in ((near, 0.02), (apart, 0.1)):
         here, there = (np.linalg.norm(x[pairs[:, 0]] - x[pairs[:, 1]], axis=1) for x in (source, target))
