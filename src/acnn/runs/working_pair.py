@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from acnn.correspondence.candidates import MARGIN, Candidate
-from acnn.correspondence.judge import map_confidence
+from acnn.correspondence.judge import map_confidence, map_discontinuity
 from acnn.correspondence.landmarks import (
     TOLERANCE,
     Landmarks,
@@ -34,6 +34,11 @@ from acnn.types import FloatArray, IntArray
 
 FAR = 0.1
 """Distance, in square roots of the area, from which two matches of a vertex are different ones."""
+
+CUT = 0.2
+"""Length over the root of the area that a map is cut by landmarks, above which they contradict the surface unless the
+map is clearly better for it: around an ankle. Two right landmarks of built-in humans add nothing to it, exchanged hands
+or feet 1.1 to 1.6."""
 
 EXCHANGES = 6
 """Pairs of landmarks that are exchanged to see whether the map becomes better: all those of four paws."""
@@ -143,7 +148,7 @@ def _guided(found: CopyMap, landmarks: Landmarks, method: RefineMethod) -> CopyM
 def _contradictions(
     landmarks: Landmarks, found: CopyMap, guided: CopyMap, method: RefineMethod, meter: MapMeter
 ) -> list[str]:
-    """Sentences on landmarks without which, or with two of which exchanged, there is a clearly better map.
+    """Sentences on landmarks that cut the map, or without which or with two exchanged there is a clearly better one.
 
     Distances between landmarks do not show this: the paws of an animal are about as far from one as from the other.
     The map found without landmarks does not suffice either: it may have exchanged the same limbs.
@@ -158,13 +163,16 @@ def _contradictions(
             f"Landmarks {first} and {second} contradict the surface: exchanged, they give a clearly better map. "
             "Are they exchanged?"
         ]
-    if found.candidate.cost >= cost:
+    cuts = [map_discontinuity(one.a_to_b, one.a, one.b) for one in (found, guided)]
+    better = guided.candidate.cost < (1.0 - MARGIN) * found.candidate.cost
+    if found.candidate.cost >= cost and (cuts[1] - cuts[0] <= CUT or better):
         return []
     distances = GeodesicSolver(found.b).distances_from(landmarks.b)
     away = distances[np.arange(len(landmarks)), found.a_to_b[landmarks.a]] / np.sqrt(found.b.vertex_areas.sum())
     names = [name for name, far in zip(landmarks.names, ~(away <= TOLERANCE), strict=True) if far]
     which = f"Landmarks {', '.join(names)} contradict" if len(names) > 1 else "Landmarks contradict"
-    return [f"{which} the surface: the map without landmarks is clearly better. Are two of them exchanged?"]
+    worse = "the map without them is clearly better" if found.candidate.cost < cost else "they cut the map"
+    return [f"{which} the surface: {worse}. Are two of them exchanged?"]
 
 
 def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
