@@ -8,6 +8,7 @@ from analytic import bumpy
 
 from acnn.cli import main
 from acnn.datasets import builtin_humans
+from acnn.datasets.families import make_family
 from acnn.errors import InputError
 from acnn.runs.match import match
 from acnn.shapes import Mesh, save
@@ -51,13 +52,35 @@ def test_landmarks_that_are_no_vertices(ellipsoid):
         match(ellipsoid, ellipsoid, method="descriptors", landmarks=[[0, 10**6]])
 
 
-def test_exchanged_landmarks_are_reported():
-    humans = builtin_humans()
-    a, b = humans.mesh(131), humans.mesh(148)  # in one triangulation
-    side, height = a.vertices[:, 0], a.vertices[:, 1]
-    feet = [int(np.where(side * sign > 0, height, np.inf).argmin()) for sign in (-1, 1)]
-    right = [*zip(feet, feet, strict=True)]
-    assert match(a, b, landmarks=right).report["landmarks"]["contradictions"] == []
-    found = match(a, b, landmarks=[*zip(feet, feet[::-1], strict=True)]).report
+def exchange_is_reported(a, b, pairs, exchanged, **options):
+    """Right landmarks are reported by no sentence, and exchanged ones by one that is among the remarks, too."""
+    assert match(a, b, landmarks=pairs, **options).report["landmarks"]["contradictions"] == []
+    ends = np.array(pairs)
+    ends[exchanged, 1] = ends[exchanged[::-1], 1]
+    found = match(a, b, landmarks=ends, **options).report
     assert found["landmarks"]["contradictions"]
     assert set(found["landmarks"]["contradictions"]) <= set(found["remarks"])
+    return found["landmarks"]["contradictions"]
+
+
+@pytest.mark.parametrize("method", ["auto", "descriptors"])
+def test_exchanged_feet_are_reported(method):
+    humans = builtin_humans()
+    a, b = humans.mesh(131), humans.mesh(148)  # in one triangulation; descriptors exchange the feet by themselves
+    side, height = a.vertices[:, 0], a.vertices[:, 1]
+    feet = [int(np.where(side * sign > 0, height, np.inf).argmin()) for sign in (-1, 1)]
+    sentences = exchange_is_reported(a, b, [*zip(feet, feet, strict=True)], [0, 1], method=method, cache=False)
+    assert any("exchanged, they give a clearly better map" in text for text in sentences)
+
+
+def test_exchanged_paws_are_reported():
+    family = make_family("quadruped", 6, seed=3)
+    a, b = (Mesh(family.vertices[i], family.faces) for i in (4, 5))
+    x, y, z = family.template.T
+    low = y < 0.1
+    x = x - np.median(x[low])
+    corners = [(1, 1), (1, -1), (-1, 1), (-1, -1)]
+    paws = [int(np.where(low & (x * i > 0) & (z * j > 0), y, np.inf).argmin()) for i, j in corners]
+    pairs = [*zip(paws, paws, strict=True)]
+    sentences = exchange_is_reported(a, b, pairs, [2, 3], method="descriptors", cache=False)
+    assert any(text.startswith("Landmarks 2 and 3 contradict the surface: exchanged") for text in sentences)

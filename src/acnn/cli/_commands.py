@@ -13,6 +13,8 @@ A command is written like this, in `acnn/cli/area.py`::
 
 from __future__ import annotations
 
+import atexit
+import gc
 import importlib
 import inspect
 import json
@@ -43,6 +45,10 @@ if TYPE_CHECKING:
     from acnn.training.prepare import Failure
 
 LOGGER = logging.getLogger(__name__)
+
+COLLECTED = 50_000
+"""Number of new objects after which Python looks for unreachable cycles; 700 unless set."""
+
 FAILED, BAD_INPUT, INTERRUPTED, TERMINATED = 1, 2, 130, 143
 COMPILING = "compiling (first run only, about half a minute)"
 HELP = ["-h", "--help"]
@@ -329,6 +335,8 @@ def _stopped(stop: KeyboardInterrupt) -> tuple[str, int]:
 
 
 def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | None) -> int:
+    if arguments is None:  # a process of its own
+        _collect_seldom()
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _terminated_as_interrupted():
@@ -347,6 +355,15 @@ def _run_program(program: typer.Typer, name: str, arguments: Sequence[str] | Non
             print(f"error: standard output cannot be written ({error.strerror}).", file=sys.stderr)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return FAILED
+
+
+def _collect_seldom() -> None:
+    """Look for unreachable cycles seldom while modules are imported, and not at all when the process ends.
+
+    Of a match of ten seconds, they are a whole one: a few hundred thousand objects of the libraries are looked through.
+    """
+    gc.set_threshold(COLLECTED)
+    atexit.register(gc.freeze)
 
 
 def _parse_and_run(program: typer.Typer, name: str, arguments: list[str]) -> int:

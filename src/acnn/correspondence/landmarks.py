@@ -14,6 +14,7 @@ them exactly (`honour_landmarks`); landmarks that contradict it are reported.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,12 @@ class Landmarks:
 
     def __len__(self) -> int:
         return len(self.a)
+
+    def exchanged(self, i: int, j: int) -> Landmarks:
+        """The same with the vertices of B of two pairs exchanged."""
+        b = self.b.copy()
+        b[[i, j]] = b[[j, i]]
+        return Landmarks(self.a, b, self.names)
 
 
 @dataclass(frozen=True)
@@ -234,6 +241,35 @@ def guide_by_landmarks(soft_map: SoftMap, query: Surface, reference: Surface, la
     vertices[landmarks.a, 0], weights[landmarks.a, 0] = landmarks.b, 1.0
     weights /= weights.sum(axis=1, keepdims=True)
     return merged_soft_map(vertices.astype(np.int32), weights.astype(np.float32), soft_map.reference_size)
+
+
+def likely_exchanges(landmarks: Landmarks, query: Surface, reference: Surface, count: int) -> list[tuple[int, int]]:
+    """Pairs of landmarks that may have been exchanged by mistake.
+
+    Parameters
+    ----------
+    landmarks : Landmarks
+        Of query (`a`) and reference (`b`).
+    query, reference : Surface
+        As for `guide_by_landmarks`.
+    count : int
+        Largest number of pairs.
+
+    Returns
+    -------
+    list[tuple[int, int]]
+        Those after whose exchange distances between landmarks agree best, best first.
+    """
+    here = GeodesicSolver(query).distances_from(landmarks.a)[:, landmarks.a]
+    there = GeodesicSolver(reference).distances_from(landmarks.b)[:, landmarks.b]
+    here, there = (np.nan_to_num(distances, posinf=0.0) for distances in (here, there))
+
+    def disagreement(pair: tuple[int, int]) -> float:
+        order = np.arange(len(landmarks))
+        order[list(pair)] = pair[::-1]
+        return float(np.abs(here - there[np.ix_(order, order)]).sum())
+
+    return sorted(combinations(range(len(landmarks)), 2), key=disagreement)[:count]
 
 
 def honour_landmarks(

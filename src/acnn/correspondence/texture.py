@@ -232,9 +232,12 @@ def _painted(
     beyond = np.maximum(second + third, 1.0)
     second, third = second / beyond, third / beyond
     weights = np.stack([1 - second - third, second, third], axis=-1).reshape(-1, 3)
-    points = np.einsum("sk,mkd->msd", weights, corners[rows]).reshape(-1, 3)
+    # Beyond the long side and its margin, pixels repeat those before them: that half of a square is never shown.
+    back = (np.maximum(i + j - cell, 0) + 1) // 2
+    painted, repeated = np.unique((j - back + 1) * step + i - back + 1, return_inverse=True)
+    points = np.einsum("sk,mkd->msd", weights[painted], corners[rows]).reshape(-1, 3)
     colors = np.rint(sampled(image, closest(points).interpolate(corner_uv))).astype(np.uint8)
-    squares = colors.reshape(len(rows), step, step, image.shape[2])
+    squares = colors.reshape(len(rows), len(painted), image.shape[2])[:, repeated.reshape(step, step)]
     uv = uv * [image.shape[1] / width, 1.0]
     uv[..., 1] = (uv[..., 1] * height + lines * step) / len(larger)
     for k, square in enumerate(squares):

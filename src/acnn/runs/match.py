@@ -360,11 +360,11 @@ def match(
             why = f"the method {chosen.name} was asked for"
             chosen = UNJUDGED if chosen is DESCRIPTORS and not compare else chosen
             alone = _by_pair_method(chosen, here, there, refining, why, known_before, progress)
-            alone = guide_copy_map(alone, pair, refining)
+            alone = guide_copy_map(alone, pair, refining, meter)
             untried = ["Where both are human bodies, try the pretrained model (--model humans)."]
-            return _lifted(alone.measured(meter), pair, fitting, untried, progress)
+            return _lifted(alone, pair, fitting, untried, progress)
         found = _through(pair, chosen, refining, (here, there), cache, progress, known_before, beside)
-        found = guide_copy_map(found, pair, refining).measured(meter)
+        found = guide_copy_map(found, pair, refining, meter)
         if compare:
             found = _with_filtered(found, meter)
         assert found.report.network_confidence is not None
@@ -385,7 +385,7 @@ def match(
         better = f"{doubt}, and descriptors give a better map"
         descriptors = DESCRIPTORS if compare else UNJUDGED
         other = _by_pair_method(descriptors, here, there, refining, better, known_before, progress)
-        other = replace(guide_copy_map(other, pair, refining), evidence=found.evidence).measured(meter)
+        other = guide_copy_map(replace(other, evidence=found.evidence), pair, refining, meter)
     if compare:
         worse = best_candidate([found.candidate, other.candidate]).name == found.report.route
     else:

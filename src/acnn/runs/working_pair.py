@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from acnn.correspondence.candidates import MARGIN, Candidate
 from acnn.correspondence.judge import map_confidence, map_discontinuity
-from acnn.correspondence.landmarks import TOLERANCE, Landmarks, guide_by_landmarks, honour_landmarks
+from acnn.correspondence.landmarks import (
+    TOLERANCE,
+    Landmarks,
+    guide_by_landmarks,
+    honour_landmarks,
+    likely_exchanges,
+)
 from acnn.correspondence.lift import LiftedMap, copy_images, lift_map
 from acnn.correspondence.map_measures import MapMeasures, MapMeter
 from acnn.correspondence.point_maps import vertex_distortions
@@ -30,8 +36,12 @@ FAR = 0.1
 """Distance, in square roots of the area, from which two matches of a vertex are different ones."""
 
 CUT = 0.2
-"""Length over the root of the area that a map is cut by landmarks, above which they contradict the surface: around an
-ankle. Right landmarks of built-in humans add nothing to it, exchanged hands or feet 1.1 to 1.6."""
+"""Length over the root of the area that a map is cut by landmarks, above which they contradict the surface unless the
+map is clearly better for it: around an ankle. Two right landmarks of built-in humans add nothing to it, exchanged hands
+or feet 1.1 to 1.6."""
+
+EXCHANGES = 6
+"""Pairs of landmarks that are exchanged to see whether the map becomes better: all those of four paws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +58,7 @@ class WorkingPair:
         if self.landmarks is None:
             return None
         here, there = self.a.nearest[self.landmarks.a], self.b.nearest[self.landmarks.b]
-        _, first = np.unique(here, return_index=True)
+        first = np.sort(np.unique(here, return_index=True)[1])  # in the order of the user
         return Landmarks(here[first], there[first], tuple(self.landmarks.names[i] for i in first))
 
 
@@ -106,11 +116,19 @@ def lift_to_reference(
     return lift_map(matched, copy, WorkingCopy(reference, reference, "the reference", reference), surfaces).a_to_b
 
 
-def guide_copy_map(found: CopyMap, pair: WorkingPair, method: RefineMethod) -> CopyMap:
-    """A map found without landmarks, refined again from what agrees with them; the same where there are none."""
+def guide_copy_map(found: CopyMap, pair: WorkingPair, method: RefineMethod, meter: MapMeter) -> CopyMap:
+    """A map found without landmarks, refined again from what agrees with them and measured; the same without any."""
     landmarks = pair.landmarks_on_copies
+    found = found.measured(meter)
     if landmarks is None:
         return found
+    guided = _guided(found, landmarks, method).measured(meter)
+    contradictions = _contradictions(landmarks, found, guided, method, meter)
+    return replace(guided, report=replace(guided.report, landmarks={"contradictions": contradictions}))
+
+
+def _guided(found: CopyMap, landmarks: Landmarks, method: RefineMethod) -> CopyMap:
+    """A map refined again from what agrees with landmarks."""
     start = found.soft_map
     if start is None:
         trust = map_confidence(found.a_to_b, found.a, found.b)
@@ -122,25 +140,39 @@ def guide_copy_map(found: CopyMap, pair: WorkingPair, method: RefineMethod) -> C
         found.report,
         distortion=float(vertex_distortions(matched, found.a, found.b).mean()),
         refinement=refined.report.as_dict(),
-        landmarks={"contradictions": _cuts(landmarks, found, matched)},
     )
     through = None if found.through is None else (found.through[1][matched], found.through[1])
     return replace(found, a_to_b=matched, through=through, report=report, soft_map=found.soft_map and start)
 
 
-def _cuts(landmarks: Landmarks, found: CopyMap, matched: IntArray) -> list[str]:
-    """Sentences on landmarks that a map follows only where it is cut, as those of two limbs that are exchanged.
+def _contradictions(
+    landmarks: Landmarks, found: CopyMap, guided: CopyMap, method: RefineMethod, meter: MapMeter
+) -> list[str]:
+    """Sentences on landmarks that cut the map, or without which or with two exchanged there is a clearly better one.
 
     Distances between landmarks do not show this: the paws of an animal are about as far from one as from the other.
+    The map found without landmarks does not suffice either: it may have exchanged the same limbs.
     """
-    before, after = (map_discontinuity(one, found.a, found.b) for one in (found.a_to_b, matched))
-    if after - before <= CUT:
+    cost = (1.0 - MARGIN) * guided.candidate.cost
+    exchanges = [] if method == "pfm" or meter.partial else likely_exchanges(landmarks, found.a, found.b, EXCHANGES)
+    costs = [_guided(found, landmarks.exchanged(*two), method).measured(meter).candidate.cost for two in exchanges]
+    best = min(costs, default=np.inf)
+    if best < cost and found.candidate.cost >= (1.0 - MARGIN) * best:
+        first, second = (landmarks.names[i] for i in exchanges[int(np.argmin(costs))])
+        return [
+            f"Landmarks {first} and {second} contradict the surface: exchanged, they give a clearly better map. "
+            "Are they exchanged?"
+        ]
+    cuts = [map_discontinuity(one.a_to_b, one.a, one.b) for one in (found, guided)]
+    better = guided.candidate.cost < (1.0 - MARGIN) * found.candidate.cost
+    if found.candidate.cost >= cost and (cuts[1] - cuts[0] <= CUT or better):
         return []
     distances = GeodesicSolver(found.b).distances_from(landmarks.b)
     away = distances[np.arange(len(landmarks)), found.a_to_b[landmarks.a]] / np.sqrt(found.b.vertex_areas.sum())
     names = [name for name, far in zip(landmarks.names, ~(away <= TOLERANCE), strict=True) if far]
     which = f"Landmarks {', '.join(names)} contradict" if len(names) > 1 else "Landmarks contradict"
-    return [f"{which} the surface: the map follows them only where it is cut. Are two of them exchanged?"]
+    worse = "the map without them is clearly better" if found.candidate.cost < cost else "they cut the map"
+    return [f"{which} the surface: {worse}. Are two of them exchanged?"]
 
 
 def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
