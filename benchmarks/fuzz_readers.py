@@ -142,7 +142,7 @@ def array_targets(folder: Path) -> list[Target]:
     from acnn.datasets.shrec16 import read_baryc
     from acnn.runs.transfer import read_values
     from acnn.shapes import Mesh, load, save
-    from acnn.training.prepared import own_descriptors
+    from acnn.shapes.load import own_descriptors
 
     folder.mkdir()
     vertices, faces, _, _ = grid_on_a_tube(8, 6)
@@ -196,10 +196,10 @@ def run_targets(folder: Path) -> list[Target]:
     from acnn.network import ShapeNetwork, save_model
     from acnn.patches import PatchSettings, build_patches
     from acnn.shapes import Mesh
+    from acnn.training.cache_entries import read_descriptors, read_patches, write_descriptors, write_patches
     from acnn.training.checkpoint import Progress, read_checkpoint, write_checkpoint
     from acnn.training.config import RunConfig, read_config
     from acnn.training.log import read_log
-    from acnn.training.prepared import read_descriptors, read_patches, write_descriptors, write_patches
 
     folder.mkdir()
     vertices, faces, _, _ = grid_on_a_tube(8, 6)

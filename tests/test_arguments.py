@@ -11,7 +11,7 @@ from acnn.arguments import check_arguments
 from acnn.correspondence import soft_map_from_point_map
 from acnn.descriptors import hks_of, wks_of
 from acnn.surface import eigenpairs, principal_frames, stiffness
-from acnn.training.prepared import read_patches
+from acnn.training.cache_entries import read_patches
 
 DOCUMENTED = [eigenpairs, principal_frames, stiffness, hks_of, wks_of, read_patches, soft_map_from_point_map]
 PUBLIC = [

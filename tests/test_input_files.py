@@ -12,7 +12,7 @@ from acnn.correspondence.map_files import fingerprint, read_map
 from acnn.errors import InputError
 from acnn.input_files import read_json, read_npy, read_npz, read_table
 from acnn.shapes import Mesh, load, save
-from acnn.training.prepared import own_descriptors
+from acnn.shapes.load import own_descriptors
 
 npy, npz = benchmark.npy, benchmark.npz
 

@@ -7,7 +7,7 @@ from analytic import bumpy
 
 from acnn.cli import main
 from acnn.shapes import save
-from acnn.training.prepared import read_patches
+from acnn.training.cache_entries import read_patches
 
 
 @pytest.fixture

@@ -40,7 +40,7 @@ def specks(count: int, size: float) -> Mesh:
 @pytest.fixture
 def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing may be computed on a surface."""
-    for module in ("runs.match", "correspondence.match_checks", "training.prepared"):
+    for module in ("runs.match", "correspondence.match_checks", "training.prepared", "training.cache_entries"):
         monkeypatch.setattr(f"acnn.{module}.surface_of", None, raising=False)
     monkeypatch.setattr("acnn.methods.run.prepare_shape", None)
     monkeypatch.setattr("acnn.training.prepared.build_patches", None)

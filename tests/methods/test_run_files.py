@@ -18,10 +18,10 @@ from acnn.files import map_arrays, read_arrays, write_arrays
 from acnn.methods.run import RunRecord, open_run, write_run
 from acnn.network import Patches, ShapeNetwork, load_model, save_model
 from acnn.patches import PatchSettings, build_patches
+from acnn.training.cache_entries import read_patches, write_patches
 from acnn.training.checkpoint import Progress, check_settings, read_checkpoint, write_checkpoint
 from acnn.training.config import RunConfig, read_config
 from acnn.training.log import Log, read_log, training_curve
-from acnn.training.prepared import read_patches, write_patches
 
 WRONG = [None, True, -1, 10**30, 1.5, float("nan"), "x", [], [0], {}, {"a": 1}]
 MESH = bumpy(1)

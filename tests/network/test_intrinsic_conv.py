@@ -15,7 +15,7 @@ from acnn.patches.anisotropic import build_patches
 from acnn.patches.operator import PatchOperator
 from acnn.shapes.mesh import Mesh
 from acnn.testing import assert_permutation_equivariant, assert_rigid_invariant
-from acnn.training.prepared import read_patches, write_patches
+from acnn.training.cache_entries import read_patches, write_patches
 
 SCALES = {"narrow": (3.0, 12.0), "wide": (200.0, 300.0), "both": (3.0, 200.0, 12.0)}
 

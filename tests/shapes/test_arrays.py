@@ -10,7 +10,7 @@ from test_checks import CUBE, CUBE_FACES, assert_valid, kinds, written
 
 import acnn
 from acnn import InputError, Mesh, PointCloud, from_arrays, load
-from acnn.training.prepared import own_descriptors
+from acnn.shapes.load import own_descriptors
 
 
 def assert_same(made: Mesh | PointCloud, loaded: Mesh | PointCloud) -> None:

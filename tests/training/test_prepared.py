@@ -11,7 +11,9 @@ from acnn.cache import cache_folder
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches
 from acnn.shapes import Mesh, PointCloud, Source
-from acnn.training.prepared import cached_patches, own_descriptors, patch_key, read_patches, write_patches
+from acnn.shapes.load import own_descriptors
+from acnn.training.cache_entries import patch_key, read_patches, write_patches
+from acnn.training.prepared import cached_patches
 
 SETTINGS = PatchSettings(angles=2, scales=(3.0, 9000.0), eigenpairs=20)
 
@@ -68,7 +70,7 @@ def test_a_unit_is_measured_once(mesh, tmp_path, monkeypatch):
 
 
 def test_entries_of_an_earlier_version_are_not_read(mesh, tmp_path, monkeypatch):
-    monkeypatch.setattr("acnn.training.prepared.PATCH_VERSION", 2)
+    monkeypatch.setattr("acnn.training.cache_entries.PATCH_VERSION", 2)
     old = cached_patches(mesh, SETTINGS, folder=tmp_path)
     (path,) = tmp_path.glob("patches-*")
     monkeypatch.undo()

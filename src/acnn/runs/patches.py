@@ -18,14 +18,8 @@ from acnn.progress import Progress, begin_stage
 from acnn.runs.cost import ANNOUNCED, AREA, announce_reading, patches_cost, peak_memory_mb, reading_cost
 from acnn.shapes.load import load
 from acnn.surface.surface import surface_of
-from acnn.training.prepared import (
-    cached_unit,
-    make_patches,
-    patches_path,
-    sound_patches,
-    usable_cache,
-    write_patches,
-)
+from acnn.training.cache_entries import cached_unit, patches_path, usable_cache, valid_patches, write_patches
+from acnn.training.prepared import make_patches
 
 LARGE = 20_000
 """Vertices from which an operator that is written to a file is computed angle by angle, in files beside it."""
@@ -130,7 +124,7 @@ def patches_of_file(
     if cache:
         with usable_cache():
             unit, _ = cached_unit(shape, unit)
-            known = sound_patches(patches_path(shape, chosen, unit)) is not None
+            known = valid_patches(patches_path(shape, chosen, unit)) is not None
     # A large operator is kept beside its file instead of in memory, and not in the cache, which it would fill.
     large = out is not None and not known and len(shape.vertices) > LARGE
     if out and large:

@@ -1,4 +1,4 @@
-"""Reading shapes from files: the format is recognised by content, and everything is checked before use."""
+"""Reading shapes, skins and users' own descriptors from files, checked before use."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.input_files import read_bytes
+from acnn.input_files import read_bytes, read_npy
 from acnn.shapes.formats.raw import FormatError, RawShape
-from acnn.shapes.mesh import Finding, Mesh, PointCloud
+from acnn.shapes.mesh import Finding, Mesh, PointCloud, Shape
 
 if TYPE_CHECKING:
     from acnn.shapes.skin import Skin
@@ -141,6 +142,47 @@ def load_skin(path: str | os.PathLike[str], mesh: Mesh) -> Skin:
 
         skin = read_gltf_skin(data, path)
     return skin if mesh.source is None else replace(skin, weights=skin.weights[mesh.source.to_file])
+
+
+def own_descriptors(shape: Shape | None) -> NDArray[np.float32]:
+    """Read the user's own descriptors NAME.npy beside a shape's file, one row for each vertex in the file.
+
+    Parameters
+    ----------
+    shape : Shape or None
+        As `load` returns it.
+
+    Returns
+    -------
+    (n, p) float32 array
+        Rows of the vertices as loaded.
+
+    Raises
+    ------
+    InputError
+        Where the shape came from no file, or NAME.npy is missing or does not fit.
+    """
+    if shape is None or shape.source is None or not shape.source.path:
+        raise InputError("Descriptors of kind 'file' need shapes that were read from files; this one was not.")
+    path = Path(shape.source.path).with_suffix(".npy")
+    expected = len(shape.source.from_file)
+    if not path.is_file():
+        raise InputError(
+            f"{path}: there is no such file. Kind 'file' takes descriptors of {Path(shape.source.path).name} from it: "
+            f"an array with {expected} rows, one for each vertex."
+        )
+    array = read_npy(path)
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; ({expected}, p) numbers are needed.")
+    if len(array) != expected:
+        raise InputError(f"{path}: has {len(array)} rows, but {Path(shape.source.path).name} has {expected} vertices.")
+    with np.errstate(over="ignore"):  # what float32 cannot hold becomes infinite
+        values = array[shape.source.to_file].astype(np.float32)
+    bad = np.flatnonzero(~np.isfinite(values).all(axis=1))
+    if len(bad):
+        row = int(shape.source.to_file[bad[0]])
+        raise InputError(f"{path}: row {row} (and {len(bad) - 1} more) holds NaN or numbers beyond float32.")
+    return values
 
 
 @contextmanager
