@@ -14,7 +14,7 @@ from acnn.reports import Report
 from acnn.runs.data import FamilyReport, HumansReport, PartsReport
 from acnn.runs.demo import DemoFigures, DemoReport
 from acnn.runs.machine import BenchReport, DoctorReport
-from acnn.runs.match_report import MatchReport, SegmentReport, UnitReport
+from acnn.runs.match_results import MatchReport, SegmentReport, UnitReport
 from acnn.runs.patches import PatchFileReport
 from acnn.runs.register import RegisteredShape, RegisterReport
 from acnn.runs.report import FigureReport, PageReport

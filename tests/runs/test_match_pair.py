@@ -17,7 +17,8 @@ from acnn.errors import InputError
 from acnn.methods.run import MODELS, open_run, shipped_models
 from acnn.patches import PatchSettings
 from acnn.runs.cost import match_cost, patches_cost, reading_cost
-from acnn.runs.match import PairMatch, match, match_shape
+from acnn.runs.match import match, match_shape
+from acnn.runs.match_results import PairMatch
 from acnn.shapes import Mesh, PointCloud, load, save
 from acnn.shapes.topology import mesh_edges
 from acnn.surface import surface_of, vertex_normals

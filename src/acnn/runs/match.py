@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,15 +16,14 @@ from threadpoolctl import threadpool_limits
 from acnn.arguments import check_arguments
 from acnn.correspondence.candidates import best_candidate, filtered
 from acnn.correspondence.functional_map import basis_of
-from acnn.correspondence.judge import Judgement, Verdict, judge_map, map_confidence
+from acnn.correspondence.judge import judge_map, map_confidence
 from acnn.correspondence.landmarks import Landmarks, landmarks_of
 from acnn.correspondence.lift import LiftedMap, lift_map, lift_soft_map
-from acnn.correspondence.map_measures import MapMeasures, MapMeter
+from acnn.correspondence.map_measures import MapMeter
 from acnn.correspondence.match_checks import check_matchable
-from acnn.correspondence.point_maps import barycentric_map, invert_through_reference, vertex_distortions
+from acnn.correspondence.point_maps import invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import (
     EIGENFUNCTIONS,
-    RefinementReport,
     RefineMethod,
     known_method,
     refine,
@@ -39,7 +36,7 @@ from acnn.methods.method import PairMethod
 from acnn.methods.registry import AUTO, METHODS, pair_method
 from acnn.methods.run import Run, open_run, shipped_models
 from acnn.progress import Progress, begin_stage, named_stages
-from acnn.runs.match_report import MatchReport, UnitReport
+from acnn.runs.match_results import MatchReport, PairMatch, ShapeMatch, UnitReport
 from acnn.runs.working_pair import (
     CopyMap,
     WorkingPair,
@@ -49,7 +46,7 @@ from acnn.runs.working_pair import (
     make_copies,
     pass_through_landmarks,
 )
-from acnn.shapes.mesh import BarycentricPoints, Shape
+from acnn.shapes.mesh import Shape
 from acnn.surface.surface import Surface, surface_of
 from acnn.surface.working_copy import WORKING_SIZE, WorkingCopy
 from acnn.types import FloatArray, IntArray
@@ -75,130 +72,6 @@ LIKELY = 0.75
 
 CANDIDATES = 32
 """Reference vertices that are kept of the network's distribution."""
-
-
-@dataclass(frozen=True, eq=False)
-class ShapeMatch:
-    """A shape matched to the reference.
-
-    Attributes
-    ----------
-    shape, surface
-        As loaded, and in normalised units.
-    soft_map : SoftMap
-        Network output.
-    query_to_reference : (n,) array
-        The map, refined where asked for.
-    confidence : (n,) array
-        In 0..1, of that map (`map_confidence`).
-    report : RefinementReport
-        Of the refinement.
-    judgement : Judgement
-        Of that map, of the working copy where there is one.
-    working_copy : WorkingCopy
-        The shape, and the copy that was matched.
-    """
-
-    shape: Shape
-    surface: Surface
-    soft_map: SoftMap
-    query_to_reference: IntArray
-    confidence: FloatArray
-    report: RefinementReport
-    judgement: Judgement
-    working_copy: WorkingCopy
-
-    @property
-    def verdict(self) -> Verdict:
-        """`good`, `doubtful` or `failed`."""
-        return self.judgement.verdict
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The older form of `report`."""
-        warnings.warn("match.facts is deprecated: use match.report.", DeprecationWarning, stacklevel=2)
-        return self.report.as_dict()
-
-
-@dataclass(frozen=True, eq=False)
-class PairMatch:
-    """Shape A matched to shape B.
-
-    Attributes
-    ----------
-    a, b : Surface
-        In normalised units.
-    a_to_b : (n,) array
-        Vertices of B.
-    confidence : (n,) array
-        In 0..1, of the map as it is, whichever way it was found (`map_confidence`).
-    through : tuple[array, array] or None
-        (n,) and (m,) reference vertices of A's and B's vertices; None by descriptors.
-    report : MatchReport
-        What `acnn match --json` prints of the map.
-    judgement : Judgement
-        Of the map, between working copies where there are some.
-    soft_map : SoftMap or None
-        Of A to B, network output before refinement; None by descriptors.
-    lifted : BarycentricPoints or None
-        Points of triangles of B, where the map was found on working copies and B is a mesh.
-    copies : tuple[WorkingCopy, WorkingCopy] or None
-        A and B with the copies that were matched.
-    mirrored : (n,) array or None
-        By descriptors, vertices of B in a second map, with left and right exchanged, where one was found.
-    measures : MapMeasures or None
-        What the confidence is computed from, of the map between working copies.
-    """
-
-    a: Surface
-    b: Surface
-    a_to_b: IntArray
-    confidence: FloatArray
-    through: tuple[IntArray, IntArray] | None
-    report: MatchReport
-    judgement: Judgement
-    soft_map: SoftMap | None = None
-    lifted: BarycentricPoints | None = None
-    copies: tuple[WorkingCopy, WorkingCopy] | None = None
-    mirrored: IntArray | None = None
-    measures: MapMeasures | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        """`good`, `doubtful` or `failed`."""
-        return self.judgement.verdict
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The older form of `report`."""
-        warnings.warn("match.facts is deprecated: use match.report.", DeprecationWarning, stacklevel=2)
-        return self.report.as_dict()
-
-    @property
-    def places(self) -> BarycentricPoints:
-        """The older name of `points`."""
-        warnings.warn("match.places is deprecated: use match.points.", DeprecationWarning, stacklevel=2)
-        return self.points
-
-    @cached_property
-    def b_to_a(self) -> IntArray:
-        """(m,) vertices of A: of those matched to a vertex of B, or to the nearest one with any, the most confident."""
-        return invert_through_reference(self.a_to_b, self.b, self.confidence)
-
-    @cached_property
-    def points(self) -> BarycentricPoints:
-        """The map between vertices: for each vertex of A a point of a triangle of B (`lift_map`, `barycentric_map`).
-
-        Raises
-        ------
-        InputError
-            Where B is a cloud.
-        """
-        if self.lifted is not None:
-            return self.lifted
-        if self.b.is_cloud:
-            raise InputError("B is a point cloud, which has no triangles for barycentric points. Use a mesh as B.")
-        return barycentric_map(self.a_to_b, self.a, self.b)
 
 
 @check_arguments

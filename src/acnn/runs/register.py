@@ -25,7 +25,8 @@ from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
 from acnn.registration.fit import MAP_DETAIL, Fit, fit
 from acnn.reports import Report
-from acnn.runs.match import PairMatch, match
+from acnn.runs.match import match
+from acnn.runs.match_results import PairMatch
 from acnn.runs.transfer import FitFigures, read_landmarks
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape

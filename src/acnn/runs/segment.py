@@ -27,7 +27,7 @@ from acnn.evaluation.segmentation import (
 from acnn.files import check_outputs, write_atomic
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage
-from acnn.runs.match_report import SegmentReport
+from acnn.runs.match_results import SegmentReport
 from acnn.shapes.mesh import Shape
 from acnn.shapes.save import colored_files, rows_of_file, save_colored, write_lines
 from acnn.surface.surface import Surface, surface_of

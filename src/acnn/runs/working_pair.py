@@ -25,7 +25,7 @@ from acnn.correspondence.refine import RefineMethod, refine
 from acnn.correspondence.soft_map import SoftMap, soft_map_from_point_map
 from acnn.progress import Progress, begin_stage
 from acnn.registration.fitted_map import FittedMap, fit_map
-from acnn.runs.match_report import MatchReport
+from acnn.runs.match_results import MatchReport
 from acnn.shapes.mesh import BarycentricPoints, Mesh, Shape
 from acnn.surface.geodesics import GeodesicSolver
 from acnn.surface.surface import Surface
