@@ -26,8 +26,8 @@ from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage, named_stages
 from acnn.reports import Report
 from acnn.runs.evaluate import evaluate_run
-from acnn.runs.match import HUMANS
 from acnn.runs.match_files import match_files
+from acnn.runs.match_routes import HUMANS
 from acnn.runs.train import train_run
 from acnn.runs.transfer import transfer_files
 from acnn.shapes.load import load

@@ -30,7 +30,7 @@ from acnn.evaluation.results import Matched
 from acnn.evaluation.segmentation import SegmentationReport
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage
-from acnn.runs.match import working_size_of
+from acnn.runs.match_routes import working_size_of
 from acnn.runs.segment import evaluate_segmentation
 from acnn.runs.working_pair import lift_to_reference
 from acnn.shapes.mesh import BarycentricPoints, Mesh, content_hash

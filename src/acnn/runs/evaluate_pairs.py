@@ -21,7 +21,8 @@ from acnn.input_files import read_lines
 from acnn.methods.registry import AUTO, METHODS
 from acnn.methods.run import Run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
-from acnn.runs.match import HUMANS, match, working_size_of
+from acnn.runs.match import match
+from acnn.runs.match_routes import HUMANS, working_size_of
 from acnn.shapes.mesh import PointCloud, Shape, content_hash
 from acnn.surface.geodesics import Method
 from acnn.training.prepare import Failure

@@ -23,8 +23,9 @@ from acnn.methods.registry import AUTO
 from acnn.methods.run import Run
 from acnn.progress import Progress, begin_stage, expect_stages
 from acnn.runs.cost import announce_reading, match_cost, match_stages
-from acnn.runs.match import match, match_shape, resolve_method, working_size_of
+from acnn.runs.match import match, match_shape
 from acnn.runs.match_results import MatchReport, SegmentReport
+from acnn.runs.match_routes import resolve_method, working_size_of
 from acnn.runs.segment import segment_file
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape

@@ -41,7 +41,7 @@ from acnn.methods.network_methods import NetworkMatcher, load_network
 from acnn.methods.registry import trained_method
 from acnn.methods.run import FILES, Run, RunRecord, write_run
 from acnn.progress import Progress, begin_stage
-from acnn.runs.match import CANDIDATES, working_size_of
+from acnn.runs.match_routes import CANDIDATES, working_size_of
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape, content_hash
 from acnn.surface.surface import Surface, surface_of
