@@ -75,7 +75,7 @@ def test_change_of_area_is_that_of_a_small_triangle():
 @pytest.mark.parametrize("mesh", [sphere(3), random_sphere(1500, 0)], ids=["regular", "irregular"])
 def test_sphere_flattens_to_itself_up_to_a_moebius_map(mesh):
     flat = flatten(surface_of(mesh), puncture=5)
-    assert flat.folded == 0
+    assert (flat.flat_areas > 0).all()
     np.testing.assert_allclose(np.linalg.norm(flat.points, axis=1), 1.0, atol=1e-12)
     # The Moebius map through three vertices takes all others home.
     x, y, z = mesh.vertices.T
@@ -91,7 +91,7 @@ def test_sphere_flattens_to_itself_up_to_a_moebius_map(mesh):
 def test_flattening_keeps_angles_and_centres_the_area():
     surface = surface_of(bumpy(4))
     flat = flatten(surface)
-    assert flat.folded == 0
+    assert (flat.flat_areas > 0).all()
     np.testing.assert_allclose(surface.vertex_areas @ flat.points / surface.vertex_areas.sum(), 0, atol=1e-6)
     change = np.degrees(np.abs(corner_angles(flat.points[flat.faces]) - corner_angles(surface.vertices[flat.faces])))
     assert change.mean() < 2.0

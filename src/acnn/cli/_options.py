@@ -5,7 +5,7 @@ Values are found without slow imports.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -18,8 +18,6 @@ TRAINED = ("osd", "add", "rf", "gcnn", "scnn", "lscnn", "acnn")
 PAIRWISE = ("descriptors", "pfm", "bim")
 REFINEMENTS = ("none", "fm", "zoomout", "pfm", "auto")
 KERNELS = ("auto", "rational", "squaring", "spectral", "exact")
-
-Completion = Callable[[str], list[str]]
 
 
 def presets(incomplete: str) -> list[str]:

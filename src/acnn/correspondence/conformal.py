@@ -87,11 +87,6 @@ class ConformalSphere:
         total = np.bincount(self.faces.ravel(), weights=weight * np.repeat(ratio, 3), minlength=n)
         return total / np.maximum(np.bincount(self.faces.ravel(), weights=weight, minlength=n), 1e-300)
 
-    @property
-    def folded(self) -> float:
-        """Fraction of the faces that are folded over."""
-        return float((self.flat_areas <= 0).mean())
-
 
 def flatten(surface: Surface, puncture: int | None = None, name: str = "The shape") -> ConformalSphere:
     """Map a closed mesh of genus 0 conformally to the unit sphere.

@@ -190,29 +190,6 @@ def reduced(shape: Shape, count: int) -> Shape:
     return Mesh(points[remaining], coarse, source=_subset(path, numbers[remaining], n))
 
 
-def unevenness(mesh: Mesh) -> float:
-    """Mean over the surface of the squared longest edge of a triangle, over that of an even triangulation.
-
-        sum_f A_f max_e |e|^2 / (A h^2),    h^2 = 2 / sqrt(3) A / n
-
-    An even one of equilateral triangles has 1.
-
-    Parameters
-    ----------
-    mesh : Mesh
-        n vertices.
-
-    Returns
-    -------
-    float
-    """
-    corners = mesh.vertices[mesh.faces]
-    longest = ((corners - np.roll(corners, 1, axis=1)) ** 2).sum(axis=2).max(axis=1)
-    areas = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
-    total = float(areas.sum())
-    return float(areas @ longest) / (total * _even_edge(total, len(mesh.vertices)) ** 2)
-
-
 def farthest_points(points: FloatArray, count: int) -> IntArray:
     """Farthest-point sampling: each point is the farthest from all before it; the first from the mean.
 

@@ -33,9 +33,6 @@ from acnn.types import FloatArray
 DENSE = 6000
 """Vertices of the bodies that are disturbed, before they are triangulated."""
 
-COMBINED = 0.5
-"""Fraction of the bodies for training that are of two kinds."""
-
 _JITTER = 8.0  # degrees
 _REACH = 0.01  # metres: farther from the body, a vertex has no ground truth
 
