@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields, replace
 import pytest
 
 from acnn.cache import CacheSummary
-from acnn.evaluation.princeton import EvaluationReport, PerMapFigures, ShapeFigures
+from acnn.evaluation.results import EvaluationReport, PerMapFigures, ShapeFigures
 from acnn.evaluation.segmentation import SegmentationReport
 from acnn.methods.run import RunRecord
 from acnn.patches.anisotropic import KernelErrors

@@ -6,11 +6,11 @@ from acnn.evaluation.princeton import (
     ShapeEvaluation,
     coverage,
     evaluate_map,
-    evaluation_report,
     mirrored,
     princeton_curve,
     smoothness,
 )
+from acnn.evaluation.results import evaluation_report
 from acnn.shapes.mesh import BarycentricPoints
 
 __all__ = [

@@ -17,8 +17,8 @@ from acnn.datasets.dataset import Dataset
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.evaluation.distances import ReferenceDistances
-from acnn.evaluation.princeton import EvaluationReport, evaluate_map, evaluation_report
-from acnn.evaluation.results import Matched, errors_of_vertices
+from acnn.evaluation.princeton import evaluate_map
+from acnn.evaluation.results import EvaluationReport, Matched, errors_of_vertices, evaluation_report
 from acnn.methods.method import PairMethod
 from acnn.methods.registry import PAIR_METHODS
 from acnn.methods.run import Run, open_run, run_folder

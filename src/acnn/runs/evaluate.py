@@ -18,15 +18,8 @@ from acnn.datasets.dataset import Dataset, Example, spread_over
 from acnn.errors import InputError
 from acnn.evaluation.descriptors import DescriptorEvaluation, evaluate_descriptors, mean_evaluation
 from acnn.evaluation.distances import ReferenceDistances
-from acnn.evaluation.princeton import (
-    EvaluationReport,
-    ShapeEvaluation,
-    evaluate_map,
-    evaluation_report,
-    mirrored,
-    smoothness,
-)
-from acnn.evaluation.results import Matched
+from acnn.evaluation.princeton import ShapeEvaluation, evaluate_map, mirrored, smoothness
+from acnn.evaluation.results import EvaluationReport, Matched, evaluation_report
 from acnn.evaluation.segmentation import SegmentationReport
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage
