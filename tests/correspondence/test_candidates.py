@@ -12,7 +12,7 @@ from acnn.correspondence.candidates import (
 )
 from acnn.correspondence.functional_map import basis_of
 from acnn.correspondence.map_measures import MapMeter
-from acnn.correspondence.wavelet_filter import wavelet_mask
+from acnn.correspondence.zoomout import wavelet_mask
 from acnn.datasets import builtin_humans
 from acnn.datasets.parts import cut_part
 from acnn.surface import surface_of

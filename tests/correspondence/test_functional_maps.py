@@ -13,8 +13,8 @@ from acnn.correspondence.functional_map import (
     orthogonality,
     query_to_reference_from_functional_map,
     spectral_icp,
-    spread_vertices,
 )
+from acnn.correspondence.zoomout import spread_vertices
 from acnn.errors import InputError
 from acnn.shapes import Mesh
 from acnn.surface.surface import surface_of

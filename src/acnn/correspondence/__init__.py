@@ -2,7 +2,7 @@
 
 from acnn.correspondence.blended import BlendedMap, blended_map
 from acnn.correspondence.descriptor_matching import DescriptorMatch, match_by_descriptors
-from acnn.correspondence.functional_map import SpectralBasis, basis_of, zoomout, zoomout_sizes
+from acnn.correspondence.functional_map import SpectralBasis, basis_of
 from acnn.correspondence.guided_zoomout import guided_zoomout
 from acnn.correspondence.partial_map import partial_map, partial_map_from_descriptors
 from acnn.correspondence.partial_search import PartialMap
@@ -16,6 +16,7 @@ from acnn.correspondence.soft_map import (
 )
 from acnn.correspondence.texture import colors_at, transfer_texture
 from acnn.correspondence.transfer import landmarks_on_query, pull_back, push_forward
+from acnn.correspondence.zoomout import zoomout, zoomout_sizes
 
 __all__ = [
     "BlendedMap",

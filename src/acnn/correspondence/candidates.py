@@ -22,14 +22,12 @@ from acnn.correspondence.functional_map import (
     SpectralBasis,
     basis_of,
     functional_map_from_point_map,
-    mass_around,
     nearest_points,
     orthogonality,
-    spread_vertices,
 )
 from acnn.correspondence.map_measures import MapMeasures, area_ratio
 from acnn.correspondence.refine import EIGENFUNCTIONS, suitable_method
-from acnn.correspondence.wavelet_filter import filtered_zoomout
+from acnn.correspondence.zoomout import filtered_zoomout, mass_around, spread_vertices
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 

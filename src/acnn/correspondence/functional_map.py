@@ -1,13 +1,12 @@
-"""Functional maps between Laplace-Beltrami eigenbases, conversion to and from point maps, spectral ICP and ZoomOut."""
+"""Functional maps between Laplace-Beltrami eigenbases, conversion to and from point maps, and spectral ICP."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import pairwise
 from threading import Lock
 from typing import Literal
 from weakref import WeakKeyDictionary
@@ -135,117 +134,6 @@ def basis_of(
 _bases: WeakKeyDictionary[Surface, SpectralBasis] = WeakKeyDictionary()
 _locks: WeakKeyDictionary[Surface, Lock] = WeakKeyDictionary()
 _locks_lock = Lock()
-
-
-def zoomout(
-    query: SpectralBasis,
-    reference: SpectralBasis,
-    query_to_reference: ArrayLike | None = None,
-    functional_map: FloatArray | None = None,
-    *,
-    sizes: Sequence[int],
-    samples: int | None = None,
-) -> tuple[IntArray, FloatArray]:
-    """Refine a point map or a functional map of query to reference.
-
-    For every size k in turn:
-
-        C_k = Phi_k^T diag(mass) Psi_k(y),      y(x) = argmin_y |Phi_k(x) - Psi_k(y) C_k^T|
-
-    Parameters
-    ----------
-    query, reference : SpectralBasis
-        Bases with at least sizes[-1] functions.
-    query_to_reference : (n,) array or None
-        Point map to start from, or
-    functional_map : (k, k) array or None
-        functional map to start from.
-    sizes : Sequence[int]
-        Numbers of eigenfunctions, ascending; see `zoomout_sizes`.
-    samples : int or None
-        Number of evenly spread query vertices used before the last size; None is all of them. Saves time above some
-        ten thousand vertices; at least 16 per eigenfunction are needed.
-
-    Returns
-    -------
-    query_to_reference : (n,) int32 array
-        Reference vertex of each query vertex.
-    functional_map : (sizes[-1], sizes[-1]) array
-        Of the last size.
-
-    Raises
-    ------
-    InputError
-        Where not exactly one start is given, or sizes do not ascend.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from acnn.shapes.mesh import Mesh
-    >>> from acnn.surface.surface import surface_of
-    >>> from scipy.spatial import ConvexHull
-    >>> points = np.random.default_rng(0).standard_normal((200, 3))
-    >>> points /= np.linalg.norm(points, axis=1, keepdims=True)
-    >>> faces = ConvexHull(points).simplices.astype(np.int32)
-    >>> outward = np.linalg.det(points[faces]) > 0
-    >>> faces[~outward] = faces[~outward][:, ::-1]
-    >>> basis = basis_of(surface_of(Mesh(points * [1.0, 1.4, 2.0], faces)), 30)
-    >>> matches = np.arange(200)
-    >>> matches[::10] = 0
-    >>> query_to_reference, functional_map = zoomout(basis, basis, matches, sizes=[10, 20, 30])
-    >>> bool((query_to_reference == np.arange(200)).mean() > 0.95), functional_map.shape
-    (True, (30, 30))
-    """
-    if (query_to_reference is None) == (functional_map is None):
-        raise InputError("ZoomOut starts from a point map or from a functional map: give one of them.")
-    if not len(sizes) or any(b <= a for a, b in pairwise(sizes)):
-        raise InputError(f"The sizes of ZoomOut must ascend; they are {list(sizes)}.")
-    query.first(sizes[-1]), reference.first(sizes[-1])  # raises at once where a basis is too small
-    if query_to_reference is not None:
-        matched = checked_point_map(query_to_reference, len(reference), size=len(query))
-    elif functional_map is not None:
-        matched = query_to_reference_from_functional_map(functional_map, query, reference, side="query")
-    # The start may be rough: all of it is used once, and only later sizes are sampled.
-    current = functional_map_from_point_map(query, reference, matched, sizes[0])
-    rows, weights = None, None
-    if samples is not None and samples < len(query):
-        rows = spread_vertices(query, samples)
-        weights = mass_around(query, rows)
-    for k, following in pairwise(sizes):
-        phi = query.first(k) if rows is None else query.first(k)[rows]
-        matched = nearest_points(phi, reference.first(k) @ current.T)
-        current = _projection(query, reference, rows, weights, matched, following)
-    return query_to_reference_from_functional_map(current, query, reference, side="query"), current
-
-
-def zoomout_sizes(start: int = 20, stop: int = 125, step: int = 5) -> list[int]:
-    """Numbers of eigenfunctions for `zoomout`.
-
-    Parameters
-    ----------
-    start, stop : int
-        First and last size.
-    step : int
-        Difference between sizes.
-
-    Returns
-    -------
-    list[int]
-        Ascending.
-
-    Raises
-    ------
-    InputError
-        Where start, stop and step do not describe such a list.
-
-    Examples
-    --------
-    >>> zoomout_sizes(20, 32, 5)
-    [20, 25, 30, 32]
-    """
-    if not (0 < start <= stop and step > 0):
-        raise InputError(f"ZoomOut cannot go from {start} to {stop} eigenfunctions in steps of {step}.")
-    return [*range(start, stop, step), stop]
 
 
 def functional_map_from_pairs(
@@ -456,30 +344,6 @@ def orthogonality(functional_map: FloatArray) -> float:
     return float(np.linalg.norm(functional_map.T @ functional_map - np.eye(k)) / np.sqrt(k))
 
 
-def spread_vertices(basis: SpectralBasis, count: int, k: int = 20) -> IntArray:
-    """(count,) vertices spread evenly by farthest-point sampling in the space of the first k eigenfunctions.
-
-    The first is the vertex farthest from the mean. The result depends neither on the order of vertices nor on the signs
-    of eigenfunctions, unless two vertices are equally far.
-    """
-    points = basis.first(min(k, basis.size))
-    samples = np.empty(min(count, len(basis)), dtype=np.int32)
-    gap = ((points - basis.mass @ points) ** 2).sum(axis=1)
-    samples[0] = int(gap.argmax())
-    gap = np.full(len(points), np.inf)
-    for i in range(1, len(samples)):
-        gap = np.minimum(gap, ((points - points[samples[i - 1]]) ** 2).sum(axis=1))
-        samples[i] = int(gap.argmax())
-    return samples
-
-
-def mass_around(basis: SpectralBasis, rows: IntArray, k: int = 20) -> FloatArray:
-    """(rows,) mass of the vertices nearest to each sample: thin limbs are sampled more densely."""
-    points = basis.first(min(k, basis.size))
-    nearest = nearest_points(points, points[rows])
-    return np.bincount(nearest, weights=basis.mass, minlength=len(rows)).astype(float)
-
-
 def _least_squares(left: FloatArray, right: FloatArray, weight: FloatArray) -> FloatArray:
     """argmin_C sum_i w_i |left_i C - right_i|^2 by the normal equations, with a floor on small eigenvalues."""
     weighted = left * weight[:, None]
@@ -487,16 +351,3 @@ def _least_squares(left: FloatArray, right: FloatArray, weight: FloatArray) -> F
     # Few or clustered points leave directions undetermined; there the smallest C is taken instead of an arbitrary one.
     floor = 1e-9 * np.trace(gram) / len(gram)
     return np.linalg.solve(gram + floor * np.eye(len(gram)), weighted.T @ right)
-
-
-def _projection(
-    query: SpectralBasis,
-    reference: SpectralBasis,
-    rows: IntArray | None,
-    weights: FloatArray | None,
-    matched: IntArray,
-    k: int,
-) -> FloatArray:
-    if rows is None:
-        return functional_map_from_point_map(query, reference, matched, k)
-    return functional_map_from_pairs(query, reference, rows, matched, k, weights)

@@ -11,11 +11,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from acnn.correspondence.functional_map import functional_map_from_pairs, mass_around, spread_vertices
+from acnn.correspondence.functional_map import functional_map_from_pairs
 from acnn.correspondence.guided_zoomout import LIMIT, OUTLIER, SUPPORTED, local_support, match_vertices
 from acnn.correspondence.partial_energy import PartialBases, alternate, eta, unit_surface
 from acnn.correspondence.point_maps import edge_distortions
 from acnn.correspondence.soft_map import SoftMap
+from acnn.correspondence.zoomout import mass_around, spread_vertices
 from acnn.errors import InputError
 from acnn.shapes.topology import mesh_edges
 from acnn.surface.surface import Surface
