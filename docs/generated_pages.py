@@ -145,7 +145,7 @@ def commands_markdown() -> str:
     """Every command with its arguments and options, from the command line interface."""
     import typer
 
-    from acnn.cli._commands import app
+    from acnn.cli._program import app
 
     program = typer.main.get_command(app)
     context = program.make_context("acnn", [], resilient_parsing=True)

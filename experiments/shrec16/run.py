@@ -21,8 +21,9 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from acnn.cli._commands import Output, command, run_alone
+from acnn.cli._commands import Output, command
 from acnn.cli._options import Changes, settings_of
+from acnn.cli._program import run_alone
 from acnn.cli.evaluate import report_text
 from acnn.evaluation import ShapeEvaluation, evaluation_report
 

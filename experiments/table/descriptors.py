@@ -19,7 +19,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from acnn.cli._commands import Output, command, run_alone
+from acnn.cli._commands import Output, command
+from acnn.cli._program import run_alone
 from acnn.errors import InputError
 from acnn.progress import Progress, named_stages
 

@@ -20,8 +20,9 @@ from typing import Annotated, Any
 
 import typer
 
-from acnn.cli._commands import Output, command, run_alone
+from acnn.cli._commands import Output, command
 from acnn.cli._options import Changes, settings_of
+from acnn.cli._program import run_alone
 from acnn.errors import InputError
 from acnn.progress import named_stages
 

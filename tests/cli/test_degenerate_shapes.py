@@ -7,7 +7,7 @@ import pytest
 from analytic import bumpy, grid, sphere
 from typer.testing import CliRunner
 
-from acnn.cli._commands import app
+from acnn.cli._program import app
 from acnn.shapes import Mesh, save
 
 BODY = bumpy(2)

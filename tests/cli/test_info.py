@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 
 from acnn import __version__
 from acnn.cli import main
-from acnn.cli._commands import Output, app, command
+from acnn.cli._commands import Output, command
+from acnn.cli._program import app
 from acnn.errors import InputError
 from acnn.shapes import load
 

@@ -9,7 +9,7 @@ from analytic import bumpy
 
 import acnn
 from acnn.cli import _options, main
-from acnn.cli._commands import ORDER
+from acnn.cli._program import ORDER
 from acnn.correspondence.match_checks import check_matchable
 from acnn.correspondence.refine import RefineMethod
 from acnn.methods.registry import METHODS, PAIR_METHODS

@@ -9,7 +9,7 @@ import pytest
 import typer
 from doc_pages import PAGES, ROOT, command_lines
 
-from acnn.cli._commands import app
+from acnn.cli._program import app
 
 PROGRAM = typer.main.get_command(app)
 

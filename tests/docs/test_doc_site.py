@@ -11,7 +11,7 @@ import pytest
 from doc_pages import ROOT
 
 import acnn
-from acnn.cli._commands import ORDER
+from acnn.cli._program import ORDER
 
 HOW = "needs mkdocs: pip install -c constraints.txt -e '.[docs]'"
 pytestmark = pytest.mark.skipif(not (find_spec("mkdocs") and find_spec("mkdocstrings")), reason=HOW)

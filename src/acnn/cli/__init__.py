@@ -21,6 +21,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     int
         Exit code: 0 success, 1 failure or partial failure, 2 invalid input or usage.
     """
-    from acnn.cli._commands import run
+    from acnn.cli._program import run
 
     return run(arguments)

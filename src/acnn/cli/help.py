@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from acnn.cli._commands import Output, command, show_help
+from acnn.cli._commands import Output, command
+from acnn.cli._program import show_help
 
 
 @command
