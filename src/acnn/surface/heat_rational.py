@@ -23,8 +23,7 @@ from acnn.errors import InputError
 from acnn.progress import Progress
 from acnn.surface.geodesics import distance_graph
 from acnn.surface.heat import HeatKernels
-from acnn.surface.local_system import LocalSystem, Triangles, Workspace
-from acnn.surface.partition import Neighbourhoods, partition
+from acnn.surface.heat_local import LocalSystem, Neighbourhoods, Triangles, Workspace, partition
 from acnn.surface.sparse_rows import Piece, SparseRows, join
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -41,7 +40,7 @@ REACH_EDGES = 10.0
 """Least radius of the neighbourhood of a cell in mean edge lengths, for coarse meshes."""
 
 CELL = 96
-"""Mean number of vertices of a cell: three tiles of right-hand sides (`rational_kernels.TILE`)."""
+"""Mean number of vertices of a cell: three tiles of right-hand sides (`heat_rational_kernels.TILE`)."""
 
 ONE_ORDER = 100_000
 """Vertices up to which one elimination order serves all cells. It takes a factorisation of the full shape, whose cost
