@@ -21,8 +21,26 @@ from acnn.surface.working_copy import WorkingCopy
 from acnn.types import FloatArray, IntArray
 
 
+class _Judged:
+    """What matches of both kinds have."""
+
+    judgement: Judgement
+    report: Report
+
+    @property
+    def verdict(self) -> Verdict:
+        """`good`, `doubtful` or `failed`."""
+        return self.judgement.verdict
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The older form of `report`."""
+        warnings.warn("match.facts is deprecated: use match.report.", DeprecationWarning, stacklevel=2)
+        return self.report.as_dict()
+
+
 @dataclass(frozen=True, eq=False)
-class ShapeMatch:
+class ShapeMatch(_Judged):
     """A shape matched to the reference.
 
     Attributes
@@ -52,20 +70,9 @@ class ShapeMatch:
     judgement: Judgement
     working_copy: WorkingCopy
 
-    @property
-    def verdict(self) -> Verdict:
-        """`good`, `doubtful` or `failed`."""
-        return self.judgement.verdict
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The older form of `report`."""
-        warnings.warn("match.facts is deprecated: use match.report.", DeprecationWarning, stacklevel=2)
-        return self.report.as_dict()
-
 
 @dataclass(frozen=True, eq=False)
-class PairMatch:
+class PairMatch(_Judged):
     """Shape A matched to shape B.
 
     Attributes
@@ -106,17 +113,6 @@ class PairMatch:
     copies: tuple[WorkingCopy, WorkingCopy] | None = None
     mirrored: IntArray | None = None
     measures: MapMeasures | None = None
-
-    @property
-    def verdict(self) -> Verdict:
-        """`good`, `doubtful` or `failed`."""
-        return self.judgement.verdict
-
-    @property
-    def facts(self) -> dict[str, Any]:
-        """The older form of `report`."""
-        warnings.warn("match.facts is deprecated: use match.report.", DeprecationWarning, stacklevel=2)
-        return self.report.as_dict()
 
     @property
     def places(self) -> BarycentricPoints:
