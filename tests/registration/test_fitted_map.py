@@ -48,6 +48,16 @@ def test_wrong_matches_are_not_followed(pair):
     assert error(found.images, b) < 0.02 < error(b.vertices[given], b)
 
 
+def test_matches_of_the_other_direction_correct_a_region(pair):
+    a, b = pair
+    leg = a.vertices[:, 1] < np.quantile(a.vertices[:, 1], 0.2)
+    given = np.where(leg, HUMANS.mirror, TRUTH)  # both legs exchanged: smooth except where they end
+    surfaces = surface_of(a), surface_of(b)
+    alone = fit_map(a, b, surfaces, given, np.ones(2500))
+    both = fit_map(a, b, surfaces, given, np.where(leg, 0.5, 1.0), (TRUTH, np.ones(2500)))
+    assert error(both.images, b) < 0.02 < error(alone.images, b)
+
+
 def test_a_shape_that_cannot_be_deformed_has_no_fit(pair):
     b = pair[1]
     square = Mesh(np.array([[0.0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0]]), np.array([[0, 1, 2], [0, 2, 3]]))

@@ -66,10 +66,10 @@ def test_two_people_never_seen_in_triangulations_of_their_own_are_matched_throug
     assert abs(found.confidence.mean() - (off <= 0.05).mean()) < 0.07
 
 
-def rod(around=8, along=30):
-    """A thin rod, like nothing that was ever seen."""
+def rod(radius, around=8, along=30):
+    """An open rod, like nothing that was ever seen."""
     mesh = cylinder(around, along)
-    return Mesh(mesh.vertices * [0.02, 0.02, 1 / np.ptp(mesh.vertices[:, 2])], mesh.faces)
+    return Mesh(mesh.vertices * [radius, radius, 1 / np.ptp(mesh.vertices[:, 2])], mesh.faces)
 
 
 def far_outlier():
@@ -85,7 +85,7 @@ def needles():
 
 
 def test_nonsense_is_called_failed(tmp_path, capsys):
-    save(rod(), tmp_path / "one.ply")
+    save(rod(0.1), tmp_path / "one.ply")
     save(remesh(builtin_humans().mesh(130), vertices=900, seed=1).mesh, tmp_path / "two.ply")
     asked = ["match", str(tmp_path / "one.ply"), str(tmp_path / "two.ply"), "--out", str(tmp_path / "r"), "--json"]
     assert main(asked) == 0
@@ -95,6 +95,14 @@ def test_nonsense_is_called_failed(tmp_path, capsys):
     assert any("The map collapses" in notice for notice in facts["notices"])
     assert said.err.splitlines()[-1].startswith("verdict: failed.")
     assert (tmp_path / "r" / "a_to_b.txt").exists()
+
+
+@pytest.mark.parametrize(("radius", "verdicts"), [(0.2, ("failed",)), (0.02, ("failed", "doubtful"))])
+def test_a_rod_of_any_width_is_not_called_good(radius, verdicts):
+    # A rod thinner than the edges of the human lies along a line of them, and hits nearly all vertices there.
+    found = match(rod(radius), remesh(builtin_humans().mesh(130), vertices=900, seed=1).mesh)
+    assert found.verdict in verdicts
+    assert found.judgement.reasons
 
 
 def test_a_point_far_away_spoils_the_refinement_but_not_all_candidates():

@@ -38,9 +38,9 @@ CROWDED = 0.1
 """Fraction of the query's area without room from which a reference with a boundary is taken for a partial shape: 0.3
 where the reference lacks 40 % of the query, below 0.04 in good maps."""
 
-FEW, FEWEST = 0.1, 4
+FEW, FEWEST = 0.25, 4
 """A map collapses where it hits less than this fraction of the vertices that it could hit, or fewer than so many. Good
-maps hit 0.7 or more of them, collapsed ones at most 0.08."""
+maps hit 0.7 or more of them, most collapsed ones at most 0.08, and thin rods, which lie along lines of edges, 0.2."""
 
 UNLIKE = 0.01
 """Ratio of the two areas, both in the same unit, below which one of the lengths must be wrong: 0.08 for a rod and a

@@ -2,7 +2,8 @@
 
 The matches of a network scatter around the right ones, which a fit that is as rigid as it can be averages out; refined
 maps are smooth, and their errors, which are smooth as well, remain. So a fit along the output of a network is the more
-accurate one, except where that is wrong throughout.
+accurate one, except where that is wrong throughout. Matches of B's vertices on A can be added: where one direction is
+wrong over a region, the other mostly is not, and what contradicts its surroundings loses its weight.
 """
 
 from __future__ import annotations
@@ -69,7 +70,12 @@ class FittedMap:
 
 
 def fit_map(
-    a: Shape, b: Shape, surfaces: tuple[Surface, Surface], a_to_b: IntArray, confidence: FloatArray
+    a: Shape,
+    b: Shape,
+    surfaces: tuple[Surface, Surface],
+    a_to_b: IntArray,
+    confidence: FloatArray,
+    backward: tuple[IntArray, FloatArray] | None = None,
 ) -> FittedMap | None:
     """Fit A to B along a map, and match every vertex where it comes to lie.
 
@@ -83,6 +89,8 @@ def fit_map(
         The map, vertices of B.
     confidence : (n,) array
         In 0..1.
+    backward : tuple[(m,) int array, (m,) array] or None
+        Vertices of A that those of B are matched to, and their confidence.
 
     Returns
     -------
@@ -101,7 +109,11 @@ def fit_map(
     here, there = surfaces
     start, _ = copy_images(a_to_b, b, surfaces)
     template = Mesh(a.vertices, here.faces)
-    points = BarycentricPoints.at_vertices(template.faces, np.arange(len(template.vertices)))
+    matched = np.arange(len(template.vertices))
+    if backward is not None:
+        matched = np.concatenate([matched, backward[0]])
+        start, confidence = np.concatenate([start, b.vertices]), np.concatenate([confidence, backward[1]])
+    points = BarycentricPoints.at_vertices(template.faces, matched)
     try:
         fitted = fit(template, b, points, start, confidence, detail=DETAIL, levels=MAP_LEVELS, repair=False)
     except (InputError, np.linalg.LinAlgError, RuntimeError):

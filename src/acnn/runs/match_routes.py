@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from acnn.correspondence.candidates import best_candidate, filtered
 from acnn.correspondence.functional_map import basis_of
+from acnn.correspondence.judge import map_confidence
 from acnn.correspondence.map_measures import MapMeter
 from acnn.correspondence.point_maps import invert_through_reference, vertex_distortions
 from acnn.correspondence.refine import EIGENFUNCTIONS, RefineMethod, refine
@@ -142,6 +143,7 @@ def map_through_network(
     if method != "none":
         begin_stage(progress, "refinement")
     whole = job.result().query_to_reference
+    back = None if method == "none" else beside.submit(_backward, (first, second), (here, there), run, method)
     sure = second.mass_near(whole, reference.vertices, NEAR)
     start = first.compose(invert_through_reference(whole, reference, sure), len(whole))
     refined = refine(start, here, there, method)
@@ -159,7 +161,20 @@ def map_through_network(
         refinement=refined.report.as_dict(),
         **known_before,
     )
-    return CopyMap(here, there, matched, (whole[matched], whole), report, start, evidence)
+    backward = None if back is None else back.result()
+    return CopyMap(here, there, matched, (whole[matched], whole), report, start, evidence, backward)
+
+
+def _backward(
+    outputs: tuple[SoftMap, SoftMap], surfaces: tuple[Surface, Surface], run: Run, method: RefineMethod
+) -> tuple[IntArray, FloatArray]:
+    """Vertices of A for those of B by the network output for B, through the refined map of A, and their confidence."""
+    (first, second), (here, there), reference = outputs, surfaces, run.reference_surface
+    whole = refine(first, here, reference, method).query_to_reference
+    sure = first.mass_near(whole, reference.vertices, NEAR)
+    matched = second.compose(invert_through_reference(whole, reference, sure), len(whole)).query_to_reference
+    evidence = second.mass_near(whole[matched], reference.vertices, NEAR).astype(float)
+    return matched, map_confidence(matched, there, here, MapMeter(there, here)(matched, evidence))
 
 
 def best_with_filtered(found: CopyMap, meter: MapMeter) -> CopyMap:

@@ -66,8 +66,8 @@ class WorkingPair:
 class CopyMap:
     """A map between working copies before it is judged; fields as of `PairMatch`.
 
-    `evidence` is the probability of a network near the matches of any map, `measures` are those of this one, and
-    `fitted` is the same map in points on B.
+    `evidence` is the probability of a network near the matches of any map, `backward` the vertices of A that its output
+    for B gives and their confidence, `measures` are those of this map, and `fitted` is the same map in points on B.
     """
 
     a: Surface
@@ -77,6 +77,7 @@ class CopyMap:
     report: MatchReport
     soft_map: SoftMap | None = None
     evidence: Callable[[IntArray], FloatArray] | None = None
+    backward: tuple[IntArray, FloatArray] | None = None
     measures: MapMeasures | None = None
     mirrored: IntArray | None = None
     fitted: FittedMap | None = None
@@ -142,7 +143,9 @@ def _guided(found: CopyMap, landmarks: Landmarks, method: RefineMethod) -> CopyM
         refinement=refined.report.as_dict(),
     )
     through = None if found.through is None else (found.through[1][matched], found.through[1])
-    return replace(found, a_to_b=matched, through=through, report=report, soft_map=found.soft_map and start)
+    return replace(
+        found, a_to_b=matched, through=through, report=report, soft_map=found.soft_map and start, backward=None
+    )
 
 
 def _contradictions(
@@ -178,10 +181,11 @@ def _contradictions(
 def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
     """A measured map, or the one that a fit of A to B makes where that is no worse (`Candidate`).
 
-    The fit goes along the network output where there is one; else, or if that leads to a worse map, along the map.
+    The fit goes along the network output for both shapes where there is one; else, or if that leads to a worse map,
+    along the map.
     """
     costs = {"map": found.candidate.cost}
-    starts = {"the map": (found, found.candidate.cost)}
+    starts = {"the map": (replace(found, backward=None), found.candidate.cost)}
     if found.soft_map is not None:
         matched = found.soft_map.query_to_reference
         output = replace(found, a_to_b=matched).measured(meter)
@@ -190,7 +194,7 @@ def fit_copy_map(found: CopyMap, pair: WorkingPair, meter: MapMeter) -> CopyMap:
     for name, (start, limit) in starts.items():
         assert start.measures is not None
         trust = map_confidence(start.a_to_b, start.a, start.b, start.measures)
-        fitted = fit_map(pair.a.shape, pair.b.shape, (start.a, start.b), start.a_to_b, trust)
+        fitted = fit_map(pair.a.shape, pair.b.shape, (start.a, start.b), start.a_to_b, trust, start.backward)
         if fitted is None:
             continue
         other = _along_fit(found, fitted).measured(meter)
