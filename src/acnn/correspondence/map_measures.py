@@ -9,10 +9,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from acnn.correspondence.point_maps import edge_distortions
@@ -67,6 +68,11 @@ class MapMeasures:
         if self.evidence is not None:
             values["evidence"] = self.evidence
         return {name: float(self.areas @ value) for name, value in values.items()}
+
+    def within(self, where: NDArray[np.bool_]) -> MapMeasures:
+        """The same over a region alone: (n,) vertices, of which some have an area."""
+        areas = np.where(where, self.areas, 0.0)
+        return replace(self, areas=areas / areas.sum())
 
 
 class MapMeter:
