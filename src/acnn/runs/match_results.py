@@ -25,7 +25,7 @@ class _Judged:
     """What matches of both kinds have."""
 
     judgement: Judgement
-    report: Report
+    report: Any  # of the class that each kind has
 
     @property
     def verdict(self) -> Verdict:
