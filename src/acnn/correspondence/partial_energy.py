@@ -189,13 +189,6 @@ class PartialBases:
         """Number of eigenfunctions of the partial shape that correspond to the first k of the full shape."""
         return estimated_rank(self.part.eigenvalues, self.full.eigenvalues[:k])
 
-    def size_of_rank(self, rank: int) -> int:
-        """Smallest k whose rank is at least this; all eigenfunctions of the full shape where none is."""
-        for k in range(1, self.full.size):
-            if self.rank(k) >= rank:
-                return k
-        return self.full.size
-
 
 def partial_bases(part: Surface, full: Surface, part_basis: SpectralBasis, full_basis: SpectralBasis) -> PartialBases:
     """Bring the bases of both shapes into one unit of area.
