@@ -94,8 +94,8 @@ def wavelet_mask(query_values: FloatArray, reference_values: FloatArray, filters
     Examples
     --------
     >>> mask = wavelet_mask(np.array([0.0, 1.0, 30.0]), np.array([0.0, 1.0, 30.0]))
-    >>> bool(np.allclose(np.diag(mask), 1.0)), float(mask[0, 2])
-    (True, 0.0)
+    >>> mask.shape, bool(np.allclose(np.diag(mask), 1.0)), bool(np.isclose(mask[0, 2], 0.0))
+    ((3, 3), True, True)
     """
     top = max(float(query_values[-1]), float(reference_values[-1]), np.finfo(float).tiny)
     left, right = _meyer_filters(query_values / top, filters), _meyer_filters(reference_values / top, filters)
