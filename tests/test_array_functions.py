@@ -1,8 +1,10 @@
 """Functions on arrays: analytic truths, scaling laws, and agreement with the operators of the package."""
 
 import doctest
+import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,12 +18,15 @@ import acnn.network.patches
 import acnn.patches.anisotropic
 import acnn.testing
 
+PACKAGE = Path(acnn.__file__).parent
+EXAMPLES = sorted(path for path in PACKAGE.rglob("*.py") if ">>> " in path.read_text(encoding="utf-8"))
 
-@pytest.mark.parametrize(
-    "module", [acnn.array_functions, acnn.testing, acnn.network.conv, acnn.network.patches, acnn.patches.anisotropic]
-)
-def test_examples_run(module) -> None:
-    result = doctest.testmod(module)
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_examples_run(path, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    name = ".".join(("acnn", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    result = doctest.testmod(importlib.import_module(name))
     assert result.attempted > 0
     assert result.failed == 0
 

@@ -1,23 +1,27 @@
 """Manners of the command line: help, suggestions, default folders, completion, messages."""
 
 import json
+import re
 from typing import get_args
 
 import numpy as np
 import pytest
+import typer
 from analytic import bumpy
 
 import acnn
 from acnn.cli import _options, main
-from acnn.cli._program import ORDER
+from acnn.cli._program import ORDER, app
 from acnn.correspondence.match_checks import check_matchable
 from acnn.correspondence.refine import RefineMethod
+from acnn.datasets.families import KINDS as FAMILIES
 from acnn.methods.registry import METHODS, PAIR_METHODS
 from acnn.methods.run import open_run, shipped_models
 from acnn.patches.settings import KERNELS
 from acnn.runs.match_files import free_result_folder
 from acnn.shapes import Mesh, PointCloud, save
 from acnn.training.config import presets
+from acnn.viewer.figures import KINDS as FIGURES
 
 
 @pytest.mark.parametrize("words", [[], ["match"], ["data"], ["data", "humans"]], ids=" ".join)
@@ -94,6 +98,31 @@ def test_completed_values_are_those_there_are(tmp_path, monkeypatch):
     assert _options.runs("d") == ["demo"]
     assert _options.runs("demo/") == ["demo/run"]
     assert _options.models("demo/r") == ["demo/run"]
+
+
+def test_every_choice_of_values_is_completed():
+    """Of options that list their values, and of methods, models and kinds."""
+    program = typer.main.get_command(app)
+    context = program.make_context("acnn", [], resilient_parsing=True)
+
+    def parameters(name, command):
+        for child in command.list_commands(context) if hasattr(command, "list_commands") else ():
+            yield from parameters(f"{name} {child}".strip(), command.get_command(context, child))
+        yield from (((name, parameter.name), parameter) for parameter in command.params)
+
+    completed = {
+        name: {item.value for item in parameter.shell_complete(context, "")}
+        for name, parameter in parameters("", program)
+        if name[1] in ("method", "model", "kind") or re.fullmatch(r"[a-z]+(\|[a-z]+)+", parameter.metavar or "")
+    }
+    assert len(completed) > 20
+    assert [name for name, values in completed.items() if not values] == []
+    for name, parameter in parameters("", program):
+        if re.fullmatch(r"[a-z]+(\|[a-z]+)+", parameter.metavar or ""):
+            assert completed[name] == set(parameter.metavar.split("|")), name
+    assert completed["figure", "kind"] == set(FIGURES)
+    assert completed["data family", "kind"] == set(FAMILIES)
+    assert completed["adapt", "model"] >= set(shipped_models())
 
 
 def test_shells_complete_values(monkeypatch, capsys):

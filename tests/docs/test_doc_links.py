@@ -26,6 +26,12 @@ def test_every_page_is_linked_or_in_the_contents():
             assert page.name.removeprefix("docs/") in contents, f"{page.name} is not in mkdocs.yml"
 
 
+def test_every_benchmark_is_listed():
+    listed = (ROOT / "benchmarks" / "README.md").read_text()
+    for script in (ROOT / "benchmarks").glob("[a-z]*.py"):
+        assert f"| `python benchmarks/{script.name}" in listed, script.name
+
+
 def test_images_are_small():
     for image in (ROOT / "docs" / "images").rglob("*.*"):
         assert image.stat().st_size < 300_000, f"{image.name} has {image.stat().st_size} bytes"

@@ -61,6 +61,11 @@ def kernels(incomplete: str) -> list[str]:
     return _beginning(KERNELS, incomplete)
 
 
+def one_of(*values: str) -> Completion:
+    """Completion of an option that takes one of a few values."""
+    return lambda incomplete: _beginning(values, incomplete)
+
+
 Changes = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a setting.")]
 """Of every command that takes settings; `settings_of` parses its values."""
 
@@ -82,7 +87,7 @@ Scheduler = Annotated[
     str | None, typer.Option(metavar="ADDRESS", help="Distribute over the workers of a Dask scheduler.")
 ]
 Seed = Annotated[int, typer.Option(metavar="K", help="Random seed.")]
-Up = Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.")]
+Up = Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.", autocompletion=one_of("x", "y", "z"))]
 
 RunFolder = Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]

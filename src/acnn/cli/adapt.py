@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from acnn.cli._commands import Output, long_command
-from acnn.cli._options import Changes, Force, Resume, RunFolder, TrainingSeed, Workers, runs, settings_of
+from acnn.cli._options import Changes, Force, Resume, RunFolder, TrainingSeed, Workers, models, settings_of
 from acnn.cli.train import train_without_labels
 
 
@@ -16,7 +16,8 @@ from acnn.cli.train import train_without_labels
 def adapt(
     out: Output,
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="Run folder, or 'humans', the pretrained model.", autocompletion=runs)
+        str,
+        typer.Argument(metavar="MODEL", help="Run folder, or 'humans', the pretrained model.", autocompletion=models),
     ],
     data: Annotated[Path, typer.Argument(metavar="FOLDER", help="Shapes of the kind that it was trained on.")],
     folder: RunFolder,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from acnn.cli._commands import Output, command
-from acnn.cli._options import Force, Seed
+from acnn.cli._options import Force, Seed, one_of
 
 Folder = Annotated[Path, typer.Option("--out", metavar="DIR", help="Output folder, created if missing.")]
 Remesh = Annotated[
@@ -71,7 +71,12 @@ def humans(
 @command
 def family(
     out: Output,
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="bone, hand or quadruped.")],
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="bone, hand or quadruped.", autocompletion=one_of("bone", "hand", "quadruped")
+        ),
+    ],
     folder: Folder,
     count: Annotated[int, typer.Option(metavar="N", help="Number of shapes.")] = 20,
     vertices: Vertices = 1500,
@@ -109,7 +114,14 @@ def parts(
         ),
     ],
     folder: Folder,
-    kind: Annotated[str, typer.Option(help="cuts: large regions cut off by planes; holes: many small discs.")] = "cuts",
+    kind: Annotated[
+        str,
+        typer.Option(
+            metavar="cuts|holes",
+            autocompletion=one_of("cuts", "holes"),
+            help="cuts: large regions cut off by planes; holes: many small discs.",
+        ),
+    ] = "cuts",
     missing: Annotated[
         str, typer.Option(metavar="FRACTION", help="Missing fraction of the area, or a range: 0.2-0.6.")
     ] = "0.3",

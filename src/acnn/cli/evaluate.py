@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from acnn.cli._commands import Output, counted, long_command
-from acnn.cli._options import Workers, WorkingSize, datasets, refinements, runs
+from acnn.cli._options import Workers, WorkingSize, datasets, methods, models, one_of, refinements
 from acnn.errors import InputError
 
 
@@ -18,7 +18,7 @@ def evaluate(
     out: Output,
     run: Annotated[
         Path,
-        typer.Argument(metavar="RUN", help="Run folder; with --pairs it may be left out.", autocompletion=runs),
+        typer.Argument(metavar="RUN", help="Run folder; with --pairs it may be left out.", autocompletion=models),
     ],
     data: Annotated[
         str | None,
@@ -33,7 +33,12 @@ def evaluate(
         ),
     ] = None,
     method: Annotated[
-        str, typer.Option(metavar="auto|METHOD", help="With --pairs: as for 'acnn match'; descriptors need no RUN.")
+        str,
+        typer.Option(
+            metavar="auto|METHOD",
+            help="With --pairs: as for 'acnn match'; descriptors need no RUN.",
+            autocompletion=methods,
+        ),
     ] = "auto",
     refine: Annotated[
         str,
@@ -50,7 +55,12 @@ def evaluate(
         bool, typer.Option("--no-remesh", help="With --pairs: leave shapes of one connectivity as they are.")
     ] = False,
     geodesics: Annotated[
-        str, typer.Option(metavar="graph|exact", help="With --pairs: distances of errors; exact ones are slow.")
+        str,
+        typer.Option(
+            metavar="graph|exact",
+            help="With --pairs: distances of errors; exact ones are slow.",
+            autocompletion=one_of("graph", "exact"),
+        ),
     ] = "graph",
     results: Annotated[
         Path | None, typer.Option("--out", metavar="FILE", help="With --pairs: a JSON line per pair; can be resumed.")

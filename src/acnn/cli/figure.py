@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from acnn.cli._commands import Output, long_command
-from acnn.cli._options import Force, Refine, Up, Workers
+from acnn.cli._options import Force, Refine, Up, Workers, one_of
 from acnn.cli._options import runs as completed_runs
 
 
@@ -26,7 +26,11 @@ def figure(
     ],
     kind: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="Kind of figure: transfer, errors, filters, curve, comparison or partial."),
+        typer.Argument(
+            metavar="KIND",
+            help="Kind of figure: transfer, errors, filters, curve, comparison or partial.",
+            autocompletion=one_of("transfer", "errors", "filters", "curve", "comparison", "partial"),
+        ),
     ],
     file: Annotated[Path, typer.Option("--out", metavar="F.png", help="Output image.")],
     data: Annotated[

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from acnn.cli._commands import Output, command, counted
+from acnn.cli._options import one_of
 
 
 @command
@@ -16,7 +17,12 @@ def info(
     shape: Annotated[Path, typer.Argument(metavar="SHAPE", help="A mesh or point cloud.")],
     repair: Annotated[Path | None, typer.Option(metavar="OUT", help="Write a repaired copy to this file.")] = None,
     kind: Annotated[
-        str | None, typer.Option(metavar="mesh|cloud", help="Read the file as this kind; default: by its content.")
+        str | None,
+        typer.Option(
+            metavar="mesh|cloud",
+            help="Read the file as this kind; default: by its content.",
+            autocompletion=one_of("mesh", "cloud"),
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite OUT if it exists, even if it is SHAPE.")] = False,
 ) -> None:

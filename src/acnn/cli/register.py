@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from acnn.cli._commands import Output, counted, long_command
-from acnn.cli._options import Force, Refine, Scheduler
+from acnn.cli._options import Force, Refine, Scheduler, methods, models
 
 
 @long_command
@@ -21,9 +21,14 @@ def register(
     landmarks: Annotated[
         Path | None, typer.Option(metavar="F", help="Vertices of the template, 'name index' per line, 0-based.")
     ] = None,
-    method: Annotated[str, typer.Option(metavar="auto|METHOD", help="As for 'acnn match'.")] = "auto",
+    method: Annotated[
+        str, typer.Option(metavar="auto|METHOD", help="As for 'acnn match'.", autocompletion=methods)
+    ] = "auto",
     model: Annotated[
-        str | None, typer.Option(metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.")
+        str | None,
+        typer.Option(
+            metavar="RUN|humans", help="Folder of a run, or the name of a pretrained model.", autocompletion=models
+        ),
     ] = None,
     refine: Refine = "auto",
     workers: Annotated[int, typer.Option(metavar="N", help="Number of processes.")] = 1,

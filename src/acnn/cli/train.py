@@ -18,6 +18,7 @@ from acnn.cli._options import (
     TrainingSeed,
     Workers,
     datasets,
+    one_of,
     presets,
     settings_of,
     trained_methods,
@@ -51,7 +52,12 @@ def train(
         ),
     ] = None,
     task: Annotated[
-        str | None, typer.Option(metavar="labels|segmentation|descriptor", help="What the network is trained for.")
+        str | None,
+        typer.Option(
+            metavar="labels|segmentation|descriptor",
+            help="What the network is trained for.",
+            autocompletion=one_of("labels", "segmentation", "descriptor"),
+        ),
     ] = None,
     classes: Annotated[
         Path | None,
@@ -61,7 +67,12 @@ def train(
         ),
     ] = None,
     labels: Annotated[
-        str, typer.Option(metavar="known|none", help="'none' learns from shapes of one kind without reading any label.")
+        str,
+        typer.Option(
+            metavar="known|none",
+            help="'none' learns from shapes of one kind without reading any label.",
+            autocompletion=one_of("known", "none"),
+        ),
     ] = "known",
     reference: Annotated[
         str | None,
