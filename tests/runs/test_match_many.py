@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from analytic import bumpy, permuted
 
@@ -51,6 +52,21 @@ def test_pairs_are_matched_once_and_failures_do_not_stop_the_rest(shapes):
     assert (shapes / "out" / "one_to_two" / "map.npz").stat().st_mtime_ns == before
     changed = match_many(pairs[:1], shapes / "out", **OPTIONS | {"refinement": "zoomout"})
     assert changed.resumed == 0
+
+
+def test_a_pair_that_fails_unexpectedly_does_not_stop_the_rest(shapes, monkeypatch):
+    original = match_many_module.match_files
+
+    def fails_once(a, *arguments, **options):
+        if a.name == "one.ply":
+            raise np.linalg.LinAlgError("Singular matrix")
+        return original(a, *arguments, **options)
+
+    monkeypatch.setattr(match_many_module, "match_files", fails_once)
+    pairs = [(shapes / name, shapes / "two.ply") for name in ("one.ply", "three <b>.ply")]
+    found = match_many(pairs, shapes / "out", **OPTIONS)
+    assert [failure.why for failure in found.failures] == ["LinAlgError: Singular matrix"]
+    assert len(found.matched) == 1
 
 
 def test_a_shape_of_consecutive_pairs_is_read_once(shapes, monkeypatch):

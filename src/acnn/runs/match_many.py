@@ -15,7 +15,7 @@ from typing import Any
 
 from acnn.datasets.folder import shape_files
 from acnn.errors import InputError
-from acnn.files import check_outputs, make_folder, write_atomic
+from acnn.files import check_outputs, full_disk, make_folder, write_atomic
 from acnn.input_files import read_json, read_lines
 from acnn.progress import Progress
 from acnn.runs.match_files import match_files
@@ -220,8 +220,14 @@ def match_one(task: PairTask) -> dict[str, Any] | str:
         facts = report | {"page": str(write_match_page(pages[0], task.out / "match.html"))}
         record = {"key": _key(task), "facts": facts}
         write_atomic(task.out / RESULT, (json.dumps(record, indent=1) + "\n").encode())
-    except (InputError, MemoryError) as error:
-        return str(error) or "not enough memory"
+    except MemoryError:
+        return "not enough memory"
+    except InputError as error:
+        return str(error)
+    except Exception as error:
+        if full_disk(error):
+            raise
+        return f"{type(error).__name__}: {error}"
     return facts
 
 
