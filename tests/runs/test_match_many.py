@@ -118,6 +118,15 @@ def test_files_of_others_are_not_overwritten(shapes):
     assert (shapes / "out" / "index.html").read_text() == "mine"
 
 
+def test_a_list_none_of_whose_pairs_could_be_matched_can_be_corrected(shapes):
+    assert match_many([(shapes / "broken.ply", shapes / "none.ply")], shapes / "out", **OPTIONS).matched == []
+    found = match_many([(shapes / "one.ply", shapes / "two.ply")], shapes / "out", **OPTIONS)
+    assert (len(found.matched), found.failures) == (1, [])
+    (shapes / "out" / "matches.csv").write_text("a,b\nmine,mine\n")
+    with pytest.raises(InputError, match=r"matches\.csv: already exists"):
+        match_many([(shapes / "one.ply", shapes / "three <b>.ply")], shapes / "out", **OPTIONS)
+
+
 def test_the_command_reports_failures_with_exit_code_1(shapes, capsys):
     options = ["--method", "descriptors", "--refine", "none", "--no-cache", "--workers", "1", "--json"]
     assert main(["match", str(shapes), str(shapes / "two.ply"), "--out", str(shapes / "out"), *options]) == 1

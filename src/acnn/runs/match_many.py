@@ -174,7 +174,8 @@ def match_many(
     """
     tasks = _tasks(pairs, out, {**options, "force": force})
     table, page = out / "matches.csv", out / "index.html"
-    earlier = [table, page] if any((task.out / RESULT).is_file() for task in tasks) else []
+    before = _is_table(table) or any((task.out / RESULT).is_file() for task in tasks)
+    earlier = [table, page] if before else []
     check_outputs([table, page], inputs=[file for pair in pairs for file in pair], earlier=earlier, force=force)
     results: dict[int, dict[str, Any] | str] = {}
     for index, task in enumerate(tasks):
@@ -314,6 +315,14 @@ def _csv(tasks: list[PairTask], results: dict[int, dict[str, Any] | str]) -> byt
         values = {"a": str(task.a), "b": str(task.b)} | {name: facts.get(name, "") for name in COLUMNS[2:]}
         writer.writerow([*(values[name] for name in COLUMNS), result if isinstance(result, str) else ""])
     return stream.getvalue().encode()
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file is a table of an earlier call, which has no other trace where no pair could be matched."""
+    try:
+        return read_lines(path)[:1] == [",".join([*COLUMNS, "failed"])]
+    except InputError:
+        return False
 
 
 def _same(first: Path, second: Path) -> bool:
