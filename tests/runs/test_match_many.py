@@ -69,6 +69,16 @@ def test_a_pair_that_fails_unexpectedly_does_not_stop_the_rest(shapes, monkeypat
     assert len(found.matched) == 1
 
 
+def test_a_folder_that_was_renamed_goes_on(shapes):
+    pairs = [(shapes / "one.ply", shapes / "two.ply")]
+    before = match_many(pairs, shapes / "out", **OPTIONS).matched[0]
+    (shapes / "out").rename(shapes / "moved")
+    found = match_many(pairs, shapes / "moved", **OPTIONS)
+    assert found.resumed == 1
+    for name in ("out", "map", "page"):
+        assert found.matched[0][name] == before[name].replace(str(shapes / "out"), str(shapes / "moved"))
+
+
 def test_a_shape_of_consecutive_pairs_is_read_once(shapes, monkeypatch):
     read = []
     monkeypatch.setattr(match_many_module, "load", lambda path: read.append(path.name) or load(path))

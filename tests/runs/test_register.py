@@ -28,11 +28,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(folder, **options):
+def run(folder, out=None, **options):
     return register_files(
         folder / "template.ply",
         [folder / "shapes"],
-        folder / "out",
+        out or folder / "out",
         landmarks=folder / "marks.txt",
         method="descriptors",
         **options,
@@ -55,6 +55,12 @@ def test_shapes_are_written_in_the_topology_of_the_template_and_kept(folder, mon
         assert shape["scale"] == pytest.approx(seed, rel=0.1)
         np.testing.assert_allclose(shape["landmarks"]["top"], moved.vertices[7], atol=1e-5)
         assert (shape["inverted_faces"], shape["collapsed_faces"]) == (0, 0)
+    # in a folder that was renamed, results are kept, too
+    (folder / "out").rename(folder / "moved")
+    moved, _ = run(folder, out=folder / "moved")
+    assert moved["kept"] == 2
+    assert [shape["out"] for shape in moved["shapes"]] == [str(folder / "moved" / f"shape{i}.ply") for i in (1, 2)]
+    (folder / "moved").rename(folder / "out")
     # again: only what is missing is done
     (folder / "out" / "shape2.json").unlink()
     done = []

@@ -286,14 +286,17 @@ def _key(task: PairTask) -> str:
 
 
 def _kept(task: PairTask) -> dict[str, Any] | None:
-    """The facts of an earlier result of the same files and options."""
+    """The facts of an earlier result of the same files and options, with the paths that it has now."""
     try:
         record = read_json(task.out / RESULT)
         same = record.get("key") == _key(task) and Path(task.out / "map.npz").is_file()
         facts = record.get("facts")
     except (InputError, OSError):
         return None
-    return facts if same and isinstance(facts, dict) else None
+    if not same or not isinstance(facts, dict):
+        return None
+    paths = {"out": task.out, "map": task.out / Path(str(facts.get("map"))).name, "page": task.out / "match.html"}
+    return facts | {name: str(path) for name, path in paths.items()}
 
 
 def _row(task: PairTask, facts: dict[str, Any], out: Path) -> TableRow:

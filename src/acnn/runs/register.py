@@ -402,14 +402,14 @@ def _key(template: Path, shape: Path, options: dict[str, Any], landmarks: Any) -
 
 
 def _kept(task: Task) -> RegisteredShape | None:
-    """A result that an earlier call has completed with the same inputs."""
+    """A result that an earlier call has completed with the same inputs, with the paths that it has now."""
     stem = Path(task.out) / task.name
     content = _read_json(stem.with_name(f"{task.name}.json"))
     complete = all(stem.with_name(f"{task.name}{suffix}").is_file() for suffix in (".ply", ".npz"))
     if not complete or content.get("key") != task.key:
         return None
     try:
-        return RegisteredShape(**content)
+        return RegisteredShape(**content | {"shape": task.shape, "out": str(stem.with_name(f"{task.name}.ply"))})
     except TypeError:  # other entries than these
         return None
 
