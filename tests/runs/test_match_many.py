@@ -69,6 +69,23 @@ def test_a_pair_that_fails_unexpectedly_does_not_stop_the_rest(shapes, monkeypat
     assert len(found.matched) == 1
 
 
+def test_pairs_are_matched_again_by_a_network_that_was_trained_further(shapes, monkeypatch):
+    original = match_many_module.match_files
+
+    def by_descriptors(a, b, model, out, **options):
+        assert model == shapes / "run"
+        return original(a, b, None, out, **options | {"method": "descriptors"})
+
+    monkeypatch.setattr(match_many_module, "match_files", by_descriptors)
+    (shapes / "run").mkdir()
+    for name in ("model.safetensors", "reference.safetensors"):
+        (shapes / "run" / name).write_bytes(b"before")
+    pairs, options = [(shapes / "one.ply", shapes / "two.ply")], {**OPTIONS, "method": "auto", "model": shapes / "run"}
+    assert [match_many(pairs, shapes / "out", **options).resumed for _ in range(2)] == [0, 1]
+    (shapes / "run" / "model.safetensors").write_bytes(b"trained further")
+    assert [match_many(pairs, shapes / "out", **options).resumed for _ in range(2)] == [0, 1]
+
+
 def test_a_folder_that_was_renamed_goes_on(shapes):
     pairs = [(shapes / "one.ply", shapes / "two.ply")]
     before = match_many(pairs, shapes / "out", **OPTIONS).matched[0]

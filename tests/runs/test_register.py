@@ -75,6 +75,18 @@ def test_shapes_are_written_in_the_topology_of_the_template_and_kept(folder, mon
     assert run(folder)[0]["kept"] == 0
 
 
+def test_shapes_are_registered_again_by_a_network_that_was_trained_further(folder, monkeypatch):
+    tasks = []
+    monkeypatch.setattr(module, "register_task", lambda task: tasks.append(task) or "stopped")
+    (folder / "run").mkdir()
+    for text in (b"before", b"before", b"trained further"):
+        for name in ("model.safetensors", "reference.safetensors"):
+            (folder / "run" / name).write_bytes(text)
+        register_files(folder / "template.ply", [folder / "shapes" / "shape1.ply"], folder / "out", model=folder / "run")
+    keys = [task.key for task in tasks]  # by which results are known again
+    assert keys[0] == keys[1] != keys[2]
+
+
 def test_the_command_reports_failures_and_writes_a_page(folder, monkeypatch, capsys):
     result = RegisteredShape(
         **{"name": "shape1", "shape": "shape1.ply", "key": "", "out": str(folder / "out" / "shape1.ply")},

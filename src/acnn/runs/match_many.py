@@ -17,8 +17,9 @@ from acnn.datasets.folder import shape_files
 from acnn.errors import InputError
 from acnn.files import check_outputs, full_disk, make_folder, write_atomic
 from acnn.input_files import read_json, read_lines
+from acnn.methods.registry import AUTO
 from acnn.progress import Progress
-from acnn.runs.match_files import match_files
+from acnn.runs.match_files import match_files, model_digest
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Shape
 from acnn.training.parallel import run_in_processes, run_on_scheduler
@@ -143,7 +144,7 @@ def match_many(
 
     Operators of a shape that occurs in several pairs are computed once and taken from the cache, and a process does not
     read the shapes of its last pair again. A pair whose result is
-    there from before, with the same files and options, is not matched again. One pair that fails does not stop the
+    there from before, with the same files, network and options, is not matched again. One pair that fails does not stop the
     others.
 
     Parameters
@@ -276,12 +277,13 @@ def _plain(stem: str) -> str:
 
 
 def _key(task: PairTask) -> str:
-    """Hash of both files and of the options that change a result."""
+    """Hash of both files, of the network, and of the options that change a result."""
     digest = hashlib.blake2b(digest_size=16)
     for file in (task.a, task.b):
         digest.update(hashlib.blake2b(file.read_bytes(), digest_size=16).digest())
     chosen = {name: str(value) for name, value in task.options.items() if name not in ("force", "cache")}
-    digest.update(json.dumps(chosen, sort_keys=True).encode())
+    model = model_digest(task.options.get("model"), task.options.get("method", AUTO))
+    digest.update(json.dumps([chosen, model], sort_keys=True).encode())
     return digest.hexdigest()
 
 

@@ -26,6 +26,7 @@ from acnn.progress import Progress, begin_stage
 from acnn.registration.fit import MAP_DETAIL, Fit, fit
 from acnn.reports import Report
 from acnn.runs.match import PairMatch, match
+from acnn.runs.match_files import model_digest
 from acnn.runs.transfer import FitFigures, read_landmarks
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
@@ -90,7 +91,7 @@ class RegisteredShape(FitFigures):
     name, shape : str
         The name of the result, and the file of the shape.
     key : str
-        Hash of template, shape and settings, by which a result is known again.
+        Hash of template, shape, network and settings, by which a result is known again.
     verdict, route, model, mean_confidence
         Of the match, see `MatchReport`.
     out : str
@@ -213,7 +214,7 @@ def register_files(
     For each shape `NAME.ply`, the template in its form; `NAME.npz` with `residual`, `confidence` and `has_data` of
     every vertex of the template; `NAME.json` with figures and landmarks; `NAME_residual.png`, coloured by the residual;
     `NAME.png`, the texture of the template if it has one. What an
-    earlier call with the same template, shape and settings has written is kept.
+    earlier call with the same template, shape, network and settings has written is kept.
 
     Parameters
     ----------
@@ -397,7 +398,8 @@ def _key(template: Path, shape: Path, options: dict[str, Any], landmarks: Any) -
             digest.update(hashlib.blake2b(path.read_bytes()).digest())
         except OSError:
             digest.update(str(path).encode())
-    digest.update(json.dumps([VERSION, options, landmarks], sort_keys=True).encode())
+    model = model_digest(options["model"], options["method"])
+    digest.update(json.dumps([VERSION, options, model, landmarks], sort_keys=True).encode())
     return digest.hexdigest()
 
 
