@@ -87,7 +87,7 @@ def test_self_pairs_are_counted_apart(folder: Path, exact_match: list[Any]) -> N
 
 
 def test_results_are_kept_and_resumed(folder: Path, exact_match: list[Any], tmp_path: Path) -> None:
-    out = tmp_path / "results.jsonl"
+    out = tmp_path / "new" / "results.jsonl"
     first, _ = evaluate_pairs(folder, settings=PLAIN, out=out)
     lines = out.read_text().splitlines()
     assert len(lines) == 1 + 4
@@ -142,5 +142,7 @@ def test_a_failing_pair_does_not_stop_the_others(
 def test_options_of_pairs_need_pairs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "humans", "--rotate"]) == 2
     assert "--rotate is an option of --pairs" in capsys.readouterr().err
+    assert main(["evaluate", str(folder), "--pairs", "0", "--no-remesh", "--method", "descriptors"]) == 2
+    assert "no pair was selected by --pairs 0" in capsys.readouterr().err
     assert main(["evaluate", str(folder), "--pairs", "nowhere.txt", "--method", "descriptors"]) == 2
     assert "nowhere.txt" in capsys.readouterr().err

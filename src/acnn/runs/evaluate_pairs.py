@@ -16,7 +16,7 @@ from acnn.arguments import check_arguments
 from acnn.datasets.pairs import PairSet, open_pairs, read_pair_list
 from acnn.errors import InputError
 from acnn.evaluation.pairs import PairEvaluation, PairEvaluator, PairsReport
-from acnn.files import check_outputs
+from acnn.files import check_outputs, make_folder
 from acnn.input_files import read_lines
 from acnn.methods.registry import AUTO, METHODS
 from acnn.methods.run import Run, open_run, run_digest, run_folder
@@ -162,6 +162,8 @@ def evaluate_pairs(
             why = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
             failures.append(Failure(" ".join(names), why))
     evaluated = tuple(results.pairs[names] for names in selected if names in results.pairs)
+    if not evaluated and not failures:
+        raise InputError(f"{opened.name}: no pair was selected by --pairs {pairs}. Give 'all', a number or a list.")
     if not evaluated:
         raise InputError(f"No pair could be evaluated: {failures[0].item}: {failures[0].why}")
     report = PairsReport(evaluated).as_dict() | named
@@ -193,6 +195,7 @@ class _Results:
             return
         if not path.exists():
             check_outputs([path])
+            make_folder(path)
             self._append({"settings": settings, "digest": digest})
             return
         first, *lines = read_lines(path)
