@@ -82,7 +82,8 @@ def test_shapes_are_registered_again_by_a_network_that_was_trained_further(folde
     for text in (b"before", b"before", b"trained further"):
         for name in ("model.safetensors", "reference.safetensors"):
             (folder / "run" / name).write_bytes(text)
-        register_files(folder / "template.ply", [folder / "shapes" / "shape1.ply"], folder / "out", model=folder / "run")
+        one = [folder / "shapes" / "shape1.ply"]
+        register_files(folder / "template.ply", one, folder / "out", model=folder / "run")
     keys = [task.key for task in tasks]  # by which results are known again
     assert keys[0] == keys[1] != keys[2]
 

@@ -143,9 +143,8 @@ def match_many(
     """Match pairs of files, each into a folder of its own, and write one table and one page.
 
     Operators of a shape that occurs in several pairs are computed once and taken from the cache, and a process does not
-    read the shapes of its last pair again. A pair whose result is
-    there from before, with the same files, network and options, is not matched again. One pair that fails does not stop the
-    others.
+    read the shapes of its last pair again. A pair whose result is there from before, with the same files, network and
+    options, is not matched again. One pair that fails does not stop the others.
 
     Parameters
     ----------

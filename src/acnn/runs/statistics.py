@@ -282,7 +282,8 @@ def read_groups(path: Path, collection: Collection) -> list[str | None]:
         if not any(cells) or (number == 1 and cells[0] not in stems and len(cells) == 2 and cells[1] not in groups):
             continue  # an empty line or the heading
         if len(cells) != 2 or not cells[1]:
-            raise InputError(f"{path}: line {number} is '{','.join(cells)}'; write NAME,GROUP, such as femur_01,healthy.")
+            line = ",".join(cells)
+            raise InputError(f"{path}: line {number} is '{line}'; write NAME,GROUP, such as femur_01,healthy.")
         if cells[0] not in stems:
             raise InputError(f"{path}: line {number}: there is no shape '{cells[0]}' in the folder.")
         if stems[cells[0]] in found:
