@@ -105,6 +105,7 @@ def test_unusable_input(bones, folder, tmp_path, capsys):
     for text, message in (
         ("bone_0,a\nbone_1\n", "line 2"),
         ("bone_0,a\nbone_99,b\n", "bone_99"),
+        ("bone_99,a\nbone_0,a\nbone_1,a\nbone_2,b\nbone_3,b\n", "line 1: there is no shape 'bone_99'"),
         ("bone_0,a\nbone_0.ply,b\n", "a group already"),
         ("bone_0,a\nbone_1,a\n", "1 groups"),
     ):

@@ -1,5 +1,6 @@
 """Several methods on the same shapes: known maps have known errors, and what cannot be matched is reported."""
 
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,8 @@ from acnn.datasets.dataset import Dataset, Example, InMemory, Sample
 from acnn.errors import InputError
 from acnn.methods.method import PairMap, PairMethod
 from acnn.methods.registry import PAIR_METHODS
+from acnn.methods.run import MODELS
+from acnn.runs import compare as module
 from acnn.runs.compare import Comparison, MethodResult, compare_methods, comparison_data, evaluate_pair_method
 
 
@@ -79,6 +82,15 @@ def test_methods_are_compared_on_the_same_shapes(ball, monkeypatch):
     assert comparison.names == ("ball_0",)
     assert [result.figures["exact"] for result in comparison.results] == [1.0, 0.0]
     assert not failures
+
+
+def test_runs_of_one_method_are_told_apart(ball, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "evaluate_run", lambda run, *_, **__: ({"exact": 0.5}, []))
+    for name in ("first/run", "second/run", "other"):
+        shutil.copytree(MODELS / "humans", tmp_path / name)
+    runs = [tmp_path / name for name in ("first", "second", "other")]
+    comparison, _ = compare_methods(runs, ball[0], shapes=1)
+    assert [result.label for result in comparison.results] == ["ACNN (first/run)", "ACNN (second/run)", "ACNN (other)"]
 
 
 def test_what_is_no_method_is_refused():

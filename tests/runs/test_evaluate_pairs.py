@@ -1,6 +1,7 @@
 """`acnn evaluate --pairs`: from files to figures, rotations, resuming, and pairs that fail."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +13,8 @@ import pytest
 from acnn.cli import main
 from acnn.datasets.builtin import builtin_humans
 from acnn.errors import InputError
+from acnn.files import read_arrays, write_arrays
+from acnn.methods.run import MODELS
 from acnn.runs import evaluate_pairs as module
 from acnn.runs.evaluate_pairs import PairSettings, evaluate_pairs, random_rotation
 from acnn.shapes import Mesh, save
@@ -84,7 +87,7 @@ def test_self_pairs_are_counted_apart(folder: Path, exact_match: list[Any]) -> N
 
 
 def test_results_are_kept_and_resumed(folder: Path, exact_match: list[Any], tmp_path: Path) -> None:
-    out = tmp_path / "results.jsonl"
+    out = tmp_path / "new" / "results.jsonl"
     first, _ = evaluate_pairs(folder, settings=PLAIN, out=out)
     lines = out.read_text().splitlines()
     assert len(lines) == 1 + 4
@@ -96,6 +99,20 @@ def test_results_are_kept_and_resumed(folder: Path, exact_match: list[Any], tmp_
     assert evaluate_pairs(folder, settings=PLAIN, out=out)[0]["pairs"] == again["pairs"]
     with pytest.raises(InputError, match="not a file of results with these settings"):
         evaluate_pairs(folder, settings=replace(PLAIN, working_size=300), out=out)
+
+
+def test_results_of_a_model_that_has_changed_are_not_continued(
+    folder: Path, exact_match: list[Any], tmp_path: Path
+) -> None:
+    run, how, out = tmp_path / "run", replace(PLAIN, method="auto"), tmp_path / "results.jsonl"
+    shutil.copytree(MODELS / "humans", run)
+    evaluate_pairs(folder, run, settings=how, out=out)
+    evaluate_pairs(folder, run, settings=how, out=out)
+    assert len(exact_match) == 4
+    arrays, _ = read_arrays(run / "reference.safetensors")
+    write_arrays(run / "reference.safetensors", arrays | {"vertices": 2 * arrays["vertices"]})
+    with pytest.raises(InputError, match="as it was before"):
+        evaluate_pairs(folder, run, settings=how, out=out)
 
 
 def test_the_working_size_is_reported(folder: Path, exact_match: list[Any]) -> None:
@@ -125,5 +142,7 @@ def test_a_failing_pair_does_not_stop_the_others(
 def test_options_of_pairs_need_pairs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "humans", "--rotate"]) == 2
     assert "--rotate is an option of --pairs" in capsys.readouterr().err
+    assert main(["evaluate", str(folder), "--pairs", "0", "--no-remesh", "--method", "descriptors"]) == 2
+    assert "no pair was selected by --pairs 0" in capsys.readouterr().err
     assert main(["evaluate", str(folder), "--pairs", "nowhere.txt", "--method", "descriptors"]) == 2
     assert "nowhere.txt" in capsys.readouterr().err

@@ -4,6 +4,7 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from analytic import bumpy, permuted
 
@@ -53,6 +54,48 @@ def test_pairs_are_matched_once_and_failures_do_not_stop_the_rest(shapes):
     assert changed.resumed == 0
 
 
+def test_a_pair_that_fails_unexpectedly_does_not_stop_the_rest(shapes, monkeypatch):
+    original = match_many_module.match_files
+
+    def fails_once(a, *arguments, **options):
+        if a.name == "one.ply":
+            raise np.linalg.LinAlgError("Singular matrix")
+        return original(a, *arguments, **options)
+
+    monkeypatch.setattr(match_many_module, "match_files", fails_once)
+    pairs = [(shapes / name, shapes / "two.ply") for name in ("one.ply", "three <b>.ply")]
+    found = match_many(pairs, shapes / "out", **OPTIONS)
+    assert [failure.why for failure in found.failures] == ["LinAlgError: Singular matrix"]
+    assert len(found.matched) == 1
+
+
+def test_pairs_are_matched_again_by_a_network_that_was_trained_further(shapes, monkeypatch):
+    original = match_many_module.match_files
+
+    def by_descriptors(a, b, model, out, **options):
+        assert model == shapes / "run"
+        return original(a, b, None, out, **options | {"method": "descriptors"})
+
+    monkeypatch.setattr(match_many_module, "match_files", by_descriptors)
+    (shapes / "run").mkdir()
+    for name in ("model.safetensors", "reference.safetensors"):
+        (shapes / "run" / name).write_bytes(b"before")
+    pairs, options = [(shapes / "one.ply", shapes / "two.ply")], {**OPTIONS, "method": "auto", "model": shapes / "run"}
+    assert [match_many(pairs, shapes / "out", **options).resumed for _ in range(2)] == [0, 1]
+    (shapes / "run" / "model.safetensors").write_bytes(b"trained further")
+    assert [match_many(pairs, shapes / "out", **options).resumed for _ in range(2)] == [0, 1]
+
+
+def test_a_folder_that_was_renamed_goes_on(shapes):
+    pairs = [(shapes / "one.ply", shapes / "two.ply")]
+    before = match_many(pairs, shapes / "out", **OPTIONS).matched[0]
+    (shapes / "out").rename(shapes / "moved")
+    found = match_many(pairs, shapes / "moved", **OPTIONS)
+    assert found.resumed == 1
+    for name in ("out", "map", "page"):
+        assert found.matched[0][name] == before[name].replace(str(shapes / "out"), str(shapes / "moved"))
+
+
 def test_a_shape_of_consecutive_pairs_is_read_once(shapes, monkeypatch):
     read = []
     monkeypatch.setattr(match_many_module, "load", lambda path: read.append(path.name) or load(path))
@@ -100,6 +143,15 @@ def test_files_of_others_are_not_overwritten(shapes):
     with pytest.raises(InputError, match=r"index\.html"):
         match_many([(shapes / "one.ply", shapes / "two.ply")], shapes / "out", **OPTIONS)
     assert (shapes / "out" / "index.html").read_text() == "mine"
+
+
+def test_a_list_none_of_whose_pairs_could_be_matched_can_be_corrected(shapes):
+    assert match_many([(shapes / "broken.ply", shapes / "none.ply")], shapes / "out", **OPTIONS).matched == []
+    found = match_many([(shapes / "one.ply", shapes / "two.ply")], shapes / "out", **OPTIONS)
+    assert (len(found.matched), found.failures) == (1, [])
+    (shapes / "out" / "matches.csv").write_text("a,b\nmine,mine\n")
+    with pytest.raises(InputError, match=r"matches\.csv: already exists"):
+        match_many([(shapes / "one.ply", shapes / "three <b>.ply")], shapes / "out", **OPTIONS)
 
 
 def test_the_command_reports_failures_with_exit_code_1(shapes, capsys):

@@ -28,11 +28,11 @@ def folder(tmp_path):
     return tmp_path
 
 
-def run(folder, **options):
+def run(folder, out=None, **options):
     return register_files(
         folder / "template.ply",
         [folder / "shapes"],
-        folder / "out",
+        out or folder / "out",
         landmarks=folder / "marks.txt",
         method="descriptors",
         **options,
@@ -55,6 +55,12 @@ def test_shapes_are_written_in_the_topology_of_the_template_and_kept(folder, mon
         assert shape["scale"] == pytest.approx(seed, rel=0.1)
         np.testing.assert_allclose(shape["landmarks"]["top"], moved.vertices[7], atol=1e-5)
         assert (shape["inverted_faces"], shape["collapsed_faces"]) == (0, 0)
+    # in a folder that was renamed, results are kept, too
+    (folder / "out").rename(folder / "moved")
+    moved, _ = run(folder, out=folder / "moved")
+    assert moved["kept"] == 2
+    assert [shape["out"] for shape in moved["shapes"]] == [str(folder / "moved" / f"shape{i}.ply") for i in (1, 2)]
+    (folder / "moved").rename(folder / "out")
     # again: only what is missing is done
     (folder / "out" / "shape2.json").unlink()
     done = []
@@ -67,6 +73,19 @@ def test_shapes_are_written_in_the_topology_of_the_template_and_kept(folder, mon
     path = folder / "out" / "shape1.json"
     path.write_text(json.dumps({"key": json.loads(path.read_text())["key"]}))
     assert run(folder)[0]["kept"] == 0
+
+
+def test_shapes_are_registered_again_by_a_network_that_was_trained_further(folder, monkeypatch):
+    tasks = []
+    monkeypatch.setattr(module, "register_task", lambda task: tasks.append(task) or "stopped")
+    (folder / "run").mkdir()
+    for text in (b"before", b"before", b"trained further"):
+        for name in ("model.safetensors", "reference.safetensors"):
+            (folder / "run" / name).write_bytes(text)
+        one = [folder / "shapes" / "shape1.ply"]
+        register_files(folder / "template.ply", one, folder / "out", model=folder / "run")
+    keys = [task.key for task in tasks]  # by which results are known again
+    assert keys[0] == keys[1] != keys[2]
 
 
 def test_the_command_reports_failures_and_writes_a_page(folder, monkeypatch, capsys):

@@ -92,6 +92,18 @@ def test_an_interrupted_training_goes_on_where_it_was(shapes, trained, tmp_path,
     assert (begun / "maps.safetensors").read_bytes() == whole
 
 
+def test_maps_are_made_again_where_the_training_goes_on_for_longer(shapes, trained, tmp_path, capsys):
+    run = tmp_path / "run"
+    assert train(shapes[0], run, "--set", "steps=4") == 0
+    first, _, last = json.loads(capsys.readouterr().out)["rounds"]
+    assert last["consistent"] < 1
+    assert train(shapes[0], run, "--resume") == 0  # 120 steps
+    again, _, last = json.loads(capsys.readouterr().out)["rounds"]
+    assert again == first
+    assert last["consistent"] == 1
+    assert last["cycle_error_x100"] < 5
+
+
 def test_adapting_goes_on_from_a_model_and_leaves_it_as_it_is(shapes, trained, tmp_path, capsys):
     before = (trained / "run" / "model.safetensors").read_bytes()
     run = tmp_path / "adapted"

@@ -136,6 +136,9 @@ def test_facts_are_told_in_words():
     alone = {"route": "descriptors", "why": "no network was asked for", "refinement": {"used": "none", "start": "SHOT"}}
     told = said(matched_pair(cloud=True, unit={"length": 0.25, "why": "given"}, **alone))
     assert told["Matched by"] == "descriptors; No network was asked for."
+    unrefined = {"used": "none", "why": "as published"}
+    blended = {"route": "bim", "why": "the method bim was asked for", "refinement": unrefined}
+    assert said(matched_pair(model=None, **blended))["Matched by"] == "bim; The method bim was asked for."
     assert "probability that a match is within 0.05" in told["Mean confidence"]
     assert said(matched_pair(verdict="failed"))["Verdict"] == "failed; The map should not be used."
     assert told["Refinement"].endswith("Started from SHOT.")

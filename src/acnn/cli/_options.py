@@ -5,7 +5,7 @@ Values are found without slow imports.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -61,7 +61,7 @@ def kernels(incomplete: str) -> list[str]:
     return _beginning(KERNELS, incomplete)
 
 
-def one_of(*values: str) -> Completion:
+def one_of(*values: str) -> Callable[[str], list[str]]:
     """Completion of an option that takes one of a few values."""
     return lambda incomplete: _beginning(values, incomplete)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -345,9 +346,7 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
     InputError
         With what is missing.
     """
-    folder = Path(folder)
-    if not (folder / "model.safetensors").is_file() and str(folder) in shipped_models():
-        folder = MODELS / folder
+    folder = _located(Path(folder))
     if not (folder / "model.safetensors").is_file():
         hint = f"Pretrained models: {', '.join(shipped_models())}."
         if (folder / "run.json").exists():
@@ -366,6 +365,41 @@ def open_run(folder: str | os.PathLike[str]) -> Run:
         )
     reference, mirror, classes = _read_reference(folder / "reference.safetensors", 0 if names else matcher.classes)
     return Run(folder, matcher, config, reference, mirror, record, classes if names else None)
+
+
+def run_digest(folder: str | os.PathLike[str]) -> str:
+    """Hash of what a run matches with, by which results of an earlier state of it are known.
+
+    Parameters
+    ----------
+    folder : path
+        As for `open_run`.
+
+    Returns
+    -------
+    str
+        Empty where there is no such run.
+    """
+    located = _located(Path(folder))
+    files = [located / name for name in ("model.safetensors", "reference.safetensors")]
+    try:
+        return _digest(*((file, (status := file.stat()).st_mtime_ns, status.st_size) for file in files))
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=8)
+def _digest(*files: tuple[Path, int, int]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for path, _, _ in files:
+        digest.update(hashlib.blake2b(path.read_bytes()).digest())
+    return digest.hexdigest()
+
+
+def _located(folder: Path) -> Path:
+    """The folder of a run, given it or the name of a pretrained model."""
+    named = not (folder / "model.safetensors").is_file() and str(folder) in shipped_models()
+    return MODELS / folder if named else folder
 
 
 def _runs_below(folder: Path) -> list[Path]:

@@ -38,7 +38,7 @@ class MethodResult:
     Attributes
     ----------
     label : str
-        Its name, with that of the run where two runs are of one method.
+        Its name, with that of the run where two runs are of one method, and of its folder where that is the same, too.
     matched : dict[str, Matched]
         Shapes by name; those that it could not match are missing.
     figures : Report
@@ -244,7 +244,12 @@ def _opened(item: str | Path) -> Run | PairMethod:
 
 def _labels(methods: Sequence[Run | PairMethod]) -> list[str]:
     names = [(one.method.name if isinstance(one, Run) else one.name).upper() for one in methods]
-    return [
-        f"{name} ({one.folder.name})" if names.count(name) > 1 and isinstance(one, Run) else name
-        for name, one in zip(names, methods, strict=True)
-    ]
+    folders = [one.folder.name if isinstance(one, Run) else "" for one in methods]
+    labels = []
+    for name, folder, one in zip(names, folders, methods, strict=True):
+        if names.count(name) == 1 or not isinstance(one, Run):
+            labels.append(name)
+        else:  # the runs of two demos are both called 'run'
+            parts = one.folder.resolve().parts[-1 if folders.count(folder) == 1 else -2 :]
+            labels.append(f"{name} ({'/'.join(parts)})")
+    return labels

@@ -16,10 +16,10 @@ from acnn.arguments import check_arguments
 from acnn.datasets.pairs import PairSet, open_pairs, read_pair_list
 from acnn.errors import InputError
 from acnn.evaluation.pairs import PairEvaluation, PairEvaluator, PairsReport
-from acnn.files import check_outputs
+from acnn.files import check_outputs, make_folder
 from acnn.input_files import read_lines
 from acnn.methods.registry import AUTO, METHODS
-from acnn.methods.run import Run, open_run, run_folder
+from acnn.methods.run import Run, open_run, run_digest, run_folder
 from acnn.progress import Progress, begin_stage
 from acnn.runs.match import match
 from acnn.runs.match_routes import HUMANS, working_size_of
@@ -123,7 +123,7 @@ def evaluate_pairs(
     selected = _selected(opened if shapes is None else opened.among(shapes), pairs)
     named = {"data": opened.name, "model": None if model is None else model.name} | asdict(how)
     named["working_size"] = working_size_of(how.working_size, model)
-    results = _Results(out, named)
+    results = _Results(out, named, "" if model is None else run_digest(model.folder))
     evaluator, failures = PairEvaluator(how.geodesics), list[Failure]()
     content: dict[str, str] = {}
     stage = begin_stage(progress, "matching")
@@ -163,6 +163,8 @@ def evaluate_pairs(
             why = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
             failures.append(Failure(" ".join(names), why))
     evaluated = tuple(results.pairs[names] for names in selected if names in results.pairs)
+    if not evaluated and not failures:
+        raise InputError(f"{opened.name}: no pair was selected by --pairs {pairs}. Give 'all', a number or a list.")
     if not evaluated:
         raise InputError(f"No pair could be evaluated: {failures[0].item}: {failures[0].why}")
     report = PairsReport(evaluated).as_dict() | named
@@ -182,20 +184,30 @@ def random_rotation(seed: int, name: str) -> FloatArray:
 
 
 class _Results:
-    """Evaluations of pairs, kept as JSON lines of a file where there is one; its first line has the settings."""
+    """Evaluations of pairs, kept as JSON lines of a file where there is one.
 
-    def __init__(self, path: Path | None, settings: dict[str, Any]) -> None:
+    The first line has the settings, and the hash of the network (`run_digest`).
+    """
+
+    def __init__(self, path: Path | None, settings: dict[str, Any], digest: str) -> None:
         self.path = path
         self.pairs: dict[tuple[str, str], PairEvaluation] = {}
         if path is None:
             return
         if not path.exists():
             check_outputs([path])
-            self._append({"settings": settings})
+            make_folder(path)
+            self._append({"settings": settings, "digest": digest})
             return
         first, *lines = read_lines(path)
-        if _parsed(first).get("settings") != settings:
+        begun = _parsed(first)
+        if begun.get("settings") != settings:
             raise InputError(f"{path}: is not a file of results with these settings. Name another file with --out.")
+        if begun.get("digest", digest) != digest:  # files of earlier versions have none
+            raise InputError(
+                f"{path}: has results of the model '{settings['model']}' as it was before it was trained further or "
+                "replaced. Name another file with --out."
+            )
         for line in lines:
             try:
                 found = PairEvaluation.from_dict(_parsed(line))

@@ -20,12 +20,12 @@ from acnn.correspondence.point_maps import barycentric_map
 from acnn.errors import InputError
 from acnn.files import check_outputs, write_atomic
 from acnn.methods.registry import AUTO
-from acnn.methods.run import Run
+from acnn.methods.run import Run, run_digest
 from acnn.progress import Progress, begin_stage, expect_stages
 from acnn.runs.cost import announce_reading, match_cost, match_stages
 from acnn.runs.match import match, match_shape
 from acnn.runs.match_results import MatchReport, SegmentReport
-from acnn.runs.match_routes import resolve_method, working_size_of
+from acnn.runs.match_routes import HUMANS, resolve_method, working_size_of
 from acnn.runs.segment import segment_file
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape
@@ -204,6 +204,19 @@ def match_files(
         full = FileMatch(shape, goal, here, there, matched, confidence, colors, target is None, report)
         keep(_reduced_match(full, shown))
     return report
+
+
+def model_digest(model: Run | str | os.PathLike[str] | None, method: str = AUTO) -> str:
+    """Hash of the network that a match would use (`run_digest`), which may be trained further; empty without one.
+
+    Parameters
+    ----------
+    model, method
+        As for `match`.
+    """
+    if model is None:
+        return run_digest(HUMANS) if method == AUTO else ""
+    return run_digest(model.folder if isinstance(model, Run) else model)
 
 
 def free_result_folder(a: Path, b: Path | None) -> Path:

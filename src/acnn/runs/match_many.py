@@ -15,10 +15,11 @@ from typing import Any
 
 from acnn.datasets.folder import shape_files
 from acnn.errors import InputError
-from acnn.files import check_outputs, make_folder, write_atomic
+from acnn.files import check_outputs, full_disk, make_folder, write_atomic
 from acnn.input_files import read_json, read_lines
+from acnn.methods.registry import AUTO
 from acnn.progress import Progress
-from acnn.runs.match_files import match_files
+from acnn.runs.match_files import match_files, model_digest
 from acnn.shapes.load import load
 from acnn.shapes.mesh import Shape
 from acnn.training.parallel import run_in_processes, run_on_scheduler
@@ -142,9 +143,8 @@ def match_many(
     """Match pairs of files, each into a folder of its own, and write one table and one page.
 
     Operators of a shape that occurs in several pairs are computed once and taken from the cache, and a process does not
-    read the shapes of its last pair again. A pair whose result is
-    there from before, with the same files and options, is not matched again. One pair that fails does not stop the
-    others.
+    read the shapes of its last pair again. A pair whose result is there from before, with the same files, network and
+    options, is not matched again. One pair that fails does not stop the others.
 
     Parameters
     ----------
@@ -174,7 +174,8 @@ def match_many(
     """
     tasks = _tasks(pairs, out, {**options, "force": force})
     table, page = out / "matches.csv", out / "index.html"
-    earlier = [table, page] if any((task.out / RESULT).is_file() for task in tasks) else []
+    before = _is_table(table) or any((task.out / RESULT).is_file() for task in tasks)
+    earlier = [table, page] if before else []
     check_outputs([table, page], inputs=[file for pair in pairs for file in pair], earlier=earlier, force=force)
     results: dict[int, dict[str, Any] | str] = {}
     for index, task in enumerate(tasks):
@@ -220,8 +221,14 @@ def match_one(task: PairTask) -> dict[str, Any] | str:
         facts = report | {"page": str(write_match_page(pages[0], task.out / "match.html"))}
         record = {"key": _key(task), "facts": facts}
         write_atomic(task.out / RESULT, (json.dumps(record, indent=1) + "\n").encode())
-    except (InputError, MemoryError) as error:
-        return str(error) or "not enough memory"
+    except MemoryError:
+        return "not enough memory"
+    except InputError as error:
+        return str(error)
+    except Exception as error:
+        if full_disk(error):
+            raise
+        return f"{type(error).__name__}: {error}"
     return facts
 
 
@@ -269,24 +276,28 @@ def _plain(stem: str) -> str:
 
 
 def _key(task: PairTask) -> str:
-    """Hash of both files and of the options that change a result."""
+    """Hash of both files, of the network, and of the options that change a result."""
     digest = hashlib.blake2b(digest_size=16)
     for file in (task.a, task.b):
         digest.update(hashlib.blake2b(file.read_bytes(), digest_size=16).digest())
     chosen = {name: str(value) for name, value in task.options.items() if name not in ("force", "cache")}
-    digest.update(json.dumps(chosen, sort_keys=True).encode())
+    model = model_digest(task.options.get("model"), task.options.get("method", AUTO))
+    digest.update(json.dumps([chosen, model], sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def _kept(task: PairTask) -> dict[str, Any] | None:
-    """The facts of an earlier result of the same files and options."""
+    """The facts of an earlier result of the same files and options, with the paths that it has now."""
     try:
         record = read_json(task.out / RESULT)
         same = record.get("key") == _key(task) and Path(task.out / "map.npz").is_file()
         facts = record.get("facts")
     except (InputError, OSError):
         return None
-    return facts if same and isinstance(facts, dict) else None
+    if not same or not isinstance(facts, dict):
+        return None
+    paths = {"out": task.out, "map": task.out / Path(str(facts.get("map"))).name, "page": task.out / "match.html"}
+    return facts | {name: str(path) for name, path in paths.items()}
 
 
 def _row(task: PairTask, facts: dict[str, Any], out: Path) -> TableRow:
@@ -308,6 +319,14 @@ def _csv(tasks: list[PairTask], results: dict[int, dict[str, Any] | str]) -> byt
         values = {"a": str(task.a), "b": str(task.b)} | {name: facts.get(name, "") for name in COLUMNS[2:]}
         writer.writerow([*(values[name] for name in COLUMNS), result if isinstance(result, str) else ""])
     return stream.getvalue().encode()
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file is a table of an earlier call, which has no other trace where no pair could be matched."""
+    try:
+        return read_lines(path)[:1] == [",".join([*COLUMNS, "failed"])]
+    except InputError:
+        return False
 
 
 def _same(first: Path, second: Path) -> bool:

@@ -26,6 +26,7 @@ from acnn.progress import Progress, begin_stage
 from acnn.registration.fit import MAP_DETAIL, Fit, fit
 from acnn.reports import Report
 from acnn.runs.match import match
+from acnn.runs.match_files import model_digest
 from acnn.runs.match_results import PairMatch
 from acnn.runs.transfer import FitFigures, read_landmarks
 from acnn.shapes.load import load
@@ -91,7 +92,7 @@ class RegisteredShape(FitFigures):
     name, shape : str
         The name of the result, and the file of the shape.
     key : str
-        Hash of template, shape and settings, by which a result is known again.
+        Hash of template, shape, network and settings, by which a result is known again.
     verdict, route, model, mean_confidence
         Of the match, see `MatchReport`.
     out : str
@@ -214,7 +215,7 @@ def register_files(
     For each shape `NAME.ply`, the template in its form; `NAME.npz` with `residual`, `confidence` and `has_data` of
     every vertex of the template; `NAME.json` with figures and landmarks; `NAME_residual.png`, coloured by the residual;
     `NAME.png`, the texture of the template if it has one. What an
-    earlier call with the same template, shape and settings has written is kept.
+    earlier call with the same template, shape, network and settings has written is kept.
 
     Parameters
     ----------
@@ -398,19 +399,20 @@ def _key(template: Path, shape: Path, options: dict[str, Any], landmarks: Any) -
             digest.update(hashlib.blake2b(path.read_bytes()).digest())
         except OSError:
             digest.update(str(path).encode())
-    digest.update(json.dumps([VERSION, options, landmarks], sort_keys=True).encode())
+    model = model_digest(options["model"], options["method"])
+    digest.update(json.dumps([VERSION, options, model, landmarks], sort_keys=True).encode())
     return digest.hexdigest()
 
 
 def _kept(task: Task) -> RegisteredShape | None:
-    """A result that an earlier call has completed with the same inputs."""
+    """A result that an earlier call has completed with the same inputs, with the paths that it has now."""
     stem = Path(task.out) / task.name
     content = _read_json(stem.with_name(f"{task.name}.json"))
     complete = all(stem.with_name(f"{task.name}{suffix}").is_file() for suffix in (".ply", ".npz"))
     if not complete or content.get("key") != task.key:
         return None
     try:
-        return RegisteredShape(**content)
+        return RegisteredShape(**content | {"shape": task.shape, "out": str(stem.with_name(f"{task.name}.ply"))})
     except TypeError:  # other entries than these
         return None
 

@@ -276,12 +276,14 @@ def read_groups(path: Path, collection: Collection) -> list[str | None]:
     known = set(collection.names) | {Path(failure.item).stem for failure in collection.failures}
     stems = {f"{name}{suffix}": name for name in known for suffix in ("", *SHAPES)}
     found: dict[str, str] = {}
-    for number, row in enumerate(csv.reader(read_lines(path)), 1):
-        cells = [cell.strip() for cell in row]
-        if not any(cells) or (number == 1 and cells[0] not in stems and len(cells) == 2):
+    rows = [[cell.strip() for cell in row] for row in csv.reader(read_lines(path))]
+    groups = {cells[1] for cells in rows[1:] if len(cells) == 2}  # whose names no heading has, but a misspelt shape
+    for number, cells in enumerate(rows, 1):
+        if not any(cells) or (number == 1 and cells[0] not in stems and len(cells) == 2 and cells[1] not in groups):
             continue  # an empty line or the heading
         if len(cells) != 2 or not cells[1]:
-            raise InputError(f"{path}: line {number} is '{','.join(row)}'; write NAME,GROUP, such as femur_01,healthy.")
+            line = ",".join(cells)
+            raise InputError(f"{path}: line {number} is '{line}'; write NAME,GROUP, such as femur_01,healthy.")
         if cells[0] not in stems:
             raise InputError(f"{path}: line {number}: there is no shape '{cells[0]}' in the folder.")
         if stems[cells[0]] in found:

@@ -46,7 +46,7 @@ from acnn.shapes.load import load
 from acnn.shapes.mesh import Mesh, Shape, content_hash
 from acnn.surface.surface import Surface, surface_of
 from acnn.surface.working_copy import WORKING_SIZE, working_copy
-from acnn.training.checkpoint import check_settings, run_identity
+from acnn.training.checkpoint import check_settings, mesh_hash, run_identity
 from acnn.training.config import INSTEAD_OF_EPOCHS, RunConfig
 from acnn.training.log import read_log
 from acnn.training.loop import StepReport, train
@@ -167,7 +167,8 @@ def train_unlabelled(
     for number in range(1, config.train.rounds + 1):
         soft = None if network is None else NetworkMatcher(network)
         matching = begin_stage(progress, f"matching, round {number}")
-        labels = _pseudo_labels(collection, soft, labels, folder / f"maps_{number}.safetensors", matching)
+        made_by = _made_by(config, number - 1, len(prepared), start)
+        labels = _pseudo_labels(collection, soft, labels, folder / f"maps_{number}.safetensors", made_by, matching)
         if not any(np.any(shape.labels >= 0) for shape in labels.shapes):
             raise InputError(
                 f"{root}: no map of any shape is confirmed by a cycle through others. Are all shapes of one kind, and "
@@ -191,7 +192,8 @@ def train_unlabelled(
         last = (read_log(folder / "log.jsonl", "step") or [{}])[-1]
     matching = begin_stage(progress, "matching at the end")
     assert network is not None
-    final = _pseudo_labels(collection, NetworkMatcher(network), None, folder / "maps.safetensors", matching)
+    made_by = _made_by(config, config.train.rounds, len(prepared), start)
+    final = _pseudo_labels(collection, NetworkMatcher(network), None, folder / "maps.safetensors", made_by, matching)
     names = ("step", "epoch", "loss", "accuracy", "core_seconds", "notice")
     of_step: dict[str, Any] = {name: last.get(name) for name in names}
     record = replace(record, **of_step, seconds_training=last.get("seconds", 0.0), rounds=[*rounds, final.facts])
@@ -332,19 +334,23 @@ def _pseudo_labels(
     network: NetworkMatcher | None,
     before: _PseudoLabels | None,
     path: Path,
+    made_by: str,
     progress: Progress | None,
 ) -> _PseudoLabels:
     """Labels and weights of all shapes, from a file that an earlier call has written or by matching them.
+
+    `made_by` states what the maps are made by: those of the file must be of the same (`_made_by`).
 
     A shape keeps the labels that it had before where those of the new map weigh clearly less (`WORSE`): a network that
     has learned too little yet must not replace good maps.
     """
     names = [shape.name for shape in collection.prepared]
-    known = _read_maps(path, names, collection)
+    key = json.dumps([names, mesh_hash(collection.mesh), made_by])
+    known = _read_maps(path, key, collection)
     if known is None:
         maps = _match_all(collection, network, progress)
         known = _select(maps, collection, "descriptors" if network is None else "network")
-        _write_maps(path, names, known)
+        _write_maps(path, key, known)
     labels, weights, facts = known
     shapes = []
     for i, (shape, surface) in enumerate(zip(collection.prepared, collection.surfaces, strict=True)):
@@ -436,24 +442,25 @@ def _select(
     return labels, weights, facts
 
 
-def _write_maps(path: Path, names: list[str], known: tuple[list[IntArray], list[FloatArray], dict[str, Any]]) -> None:
+def _write_maps(path: Path, key: str, known: tuple[list[IntArray], list[FloatArray], dict[str, Any]]) -> None:
     labels, weights, facts = known
     arrays: dict[str, Any] = {f"{i}.labels": array for i, array in enumerate(labels)}
     arrays |= {f"{i}.weights": array.astype(np.float32) for i, array in enumerate(weights)}
-    write_arrays(path, arrays, {"names": json.dumps(names), "facts": json.dumps(facts)})
+    write_arrays(path, arrays, {"key": key, "facts": json.dumps(facts)})
 
 
 def _read_maps(
-    path: Path, names: list[str], collection: _Collection
+    path: Path, key: str, collection: _Collection
 ) -> tuple[list[IntArray], list[FloatArray], dict[str, Any]] | None:
-    """What `_write_maps` wrote for these shapes; None where there is nothing of the kind."""
+    """What `_write_maps` wrote under this key; None where there is nothing of the kind."""
     if not path.is_file():
         return None
     try:
         arrays, about = read_arrays(path)
-        if json.loads(about["names"]) != names:
+        if about["key"] != key:
             return None
-        labels, weights = ([arrays[f"{i}.{kind}"] for i in range(len(names))] for kind in ("labels", "weights"))
+        count = len(collection.prepared)
+        labels, weights = ([arrays[f"{i}.{kind}"] for i in range(count)] for kind in ("labels", "weights"))
         facts = json.loads(about["facts"])
     except (InputError, KeyError, ValueError, TypeError):
         return None
@@ -469,6 +476,17 @@ def _budget(config: RunConfig, number: int, shapes: int) -> RunConfig:
             return config.with_changes({name: max(1, round(part * budget)) if name == "steps" else part * budget})
     per_epoch = -(-shapes // config.train.shapes_per_step)
     return config.with_changes({"steps": max(1, round(part * per_epoch * config.train.epochs))})
+
+
+def _made_by(config: RunConfig, rounds: int, shapes: int, start: Run | None) -> str:
+    """What makes maps after some rounds: descriptors, the model to adapt, or the network after its budget until then.
+
+    A training that goes on with a larger budget has other networks at the ends of its rounds.
+    """
+    if rounds == 0:
+        return "descriptors" if start is None else start.name
+    train = _budget(config, rounds, shapes).train
+    return ", ".join(f"{name} {getattr(train, name)}" for name in INSTEAD_OF_EPOCHS)
 
 
 def _remember(last: dict[str, Any], progress: Progress | None, report: StepReport | None, step: dict[str, Any]) -> None:

@@ -185,7 +185,7 @@ def _contradictions(
 
 
 def _local_gain(found: CopyMap, other: CopyMap) -> float:
-    """Cost of another measured map over that of a map, where their matches lie far apart; 1 where they hardly differ."""
+    """Cost of another measured map over that of one, where their matches lie far apart; 1 if they hardly do."""
     assert found.measures is not None
     assert other.measures is not None
     gaps = np.linalg.norm(found.b.vertices[found.a_to_b] - found.b.vertices[other.a_to_b], axis=1)

@@ -51,9 +51,14 @@ def run_identity(config: RunConfig, shapes: list[str], reference: Mesh | None) -
     """What makes two trainings the same one: settings, names of the shapes, and the reference, as a hash."""
     identity = config.as_dict() | {"shapes": shapes}
     if reference is not None:
-        parts = (np.ascontiguousarray(reference.vertices, float), np.ascontiguousarray(reference.faces, np.int64))
-        identity["reference"] = blake2b(b"".join(part.tobytes() for part in parts), digest_size=16).hexdigest()
+        identity["reference"] = mesh_hash(reference)
     return identity
+
+
+def mesh_hash(mesh: Mesh) -> str:
+    """Hash of a mesh with the order of its vertices, which labels refer to."""
+    parts = (np.ascontiguousarray(mesh.vertices, float), np.ascontiguousarray(mesh.faces, np.int64))
+    return blake2b(b"".join(part.tobytes() for part in parts), digest_size=16).hexdigest()
 
 
 def write_checkpoint(

@@ -277,7 +277,7 @@ def _facts(match: FileMatch) -> list[dict[str, str]]:
 def _route(match: FileMatch) -> tuple[str, str]:
     facts = match.report
     if facts["route"] != "network":
-        return "descriptors", _sentence(facts["why"])
+        return facts["route"], _sentence(facts["why"])
     model = Path(facts["model"]).name if facts.get("model") else ""
     way = "A is matched to its reference." if match.to_reference else "Both are matched to its reference, then A to B."
     return f"network {model}".strip(), " ".join(filter(None, [way, _sentence(facts["why"])]))
