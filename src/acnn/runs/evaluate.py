@@ -23,7 +23,7 @@ from acnn.evaluation.results import EvaluationReport, Matched, evaluation_report
 from acnn.evaluation.segmentation import SegmentationReport
 from acnn.methods.run import Run, open_run
 from acnn.progress import Progress, begin_stage
-from acnn.runs.match_routes import working_size_of
+from acnn.runs.match_routes import coarse_below, working_size_of
 from acnn.runs.segment import evaluate_segmentation
 from acnn.runs.working_pair import lift_to_reference
 from acnn.shapes.mesh import BarycentricPoints, Mesh, content_hash
@@ -97,9 +97,9 @@ def evaluate_run(
     dataset = dataset if unit is None else replace(dataset, unit=unit)
     method = known_method(refinement)
     names = _test_names(opened, dataset, test_list)
-    size = working_size_of(working_size, opened)
+    size, coarse = working_size_of(working_size, opened), coarse_below(opened)
     prepared, failures = prepare(
-        replace(dataset, samples=tuple(replace(s, read=_CopyReader(s.read, size)) for s in dataset.samples)),
+        replace(dataset, samples=tuple(replace(s, read=_CopyReader(s.read, size, coarse)) for s in dataset.samples)),
         opened.needs,
         samples=names,
         workers=workers,
@@ -118,7 +118,7 @@ def evaluate_run(
             matching(done, len(prepared))
         try:
             example = dataset.named(shape.name).read()
-            copy = working_copy(example.shape, size)
+            copy = working_copy(example.shape, size, coarse)
             matched, measured = judge.match(example, copy, shape)
             described.append(judge.compare_descriptors(_on_copy(example, copy), shape))
         except InputError as error:
@@ -322,10 +322,11 @@ class _CopyReader:
 
     read: Callable[[], Example]
     size: int
+    coarse: int
 
     def __call__(self) -> Example:
         example = self.read()
-        return _on_copy(example, working_copy(example.shape, self.size))
+        return _on_copy(example, working_copy(example.shape, self.size, self.coarse))
 
 
 def _on_copy(example: Example, copy: WorkingCopy) -> Example:

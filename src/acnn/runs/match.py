@@ -27,6 +27,7 @@ from acnn.runs.match_routes import (
     HUMANS,
     NEAR,
     best_with_filtered,
+    coarse_below,
     map_by_pair_method,
     map_through_network,
     network_output,
@@ -103,7 +104,7 @@ def match_shape(
     run.check_matches()
     check_matchable(shape, "The shape", spectral=run.shipped, unit=unit)
     run.check_triangulation(shape)
-    copy = make_copies([shape], working_size_of(working_size, run), progress)[0]
+    copy = make_copies([shape], working_size_of(working_size, run), coarse_below(run), progress)[0]
     surface, reference = surface_of(copy.shape, unit if unit is not None else run.unit), run.reference_surface
     with thread_beside(method, [surface], run, cache):
         soft = network_output(copy, run, surface.unit, cache, progress)
@@ -163,8 +164,9 @@ def match(
         Length of one normalised unit in A's coordinates; None is that of the run where it has one, else A's
         geodesic diameter / 200, or B's unit where A looks like a part of B in the same coordinates.
     working_size : int or None
-        Largest number of vertices that is matched: larger shapes are replaced by copies (`working_copy`), and
-        the map is lifted to their own vertices (`lift_map`). 0 is none; None is that of the run, or `WORKING_SIZE`.
+        Largest number of vertices that is matched: larger shapes, and coarse ones where no run of your own matches,
+        are replaced by copies (`working_copy`), and the map is lifted to their own vertices (`lift_map`). 0 is none;
+        None is that of the run, or `WORKING_SIZE`.
     landmarks : (k, 2) int array or Landmarks or None
         Vertices of A and the vertices of B that they correspond to: they guide the map (`guide_by_landmarks`), which
         passes through them (`honour_landmarks`); `report` lists those that contradict it.
@@ -194,7 +196,7 @@ def match(
         run.check_triangulation(a)
         run.check_triangulation(b)
     size = working_size_of(working_size, run)
-    copy_a, copy_b = make_copies([a, b], size, progress)
+    copy_a, copy_b = make_copies([a, b], size, coarse_below(run), progress)
     pair = WorkingPair(copy_a, copy_b, known)
     learned = run.unit if run is not None else None
     there = surface_of(pair.b.shape, learned)

@@ -26,7 +26,7 @@ from acnn.progress import Progress, begin_stage, named_stages
 from acnn.runs.match_results import MatchReport
 from acnn.runs.working_pair import CopyMap, WorkingPair
 from acnn.surface.surface import Surface
-from acnn.surface.working_copy import WORKING_SIZE, WorkingCopy
+from acnn.surface.working_copy import COARSE, WORKING_SIZE, WorkingCopy
 from acnn.types import FloatArray, IntArray
 
 HUMANS = "humans"
@@ -92,6 +92,14 @@ def working_size_of(working_size: int | None, run: Run | None) -> int:
     if working_size is not None:
         return working_size
     return WORKING_SIZE if run is None else run.working_size
+
+
+def coarse_below(run: Run | None) -> int:
+    """Number of vertices below which a mesh is refined before it is matched: none for a network of one's own.
+
+    That may have been trained on shapes as coarse as these.
+    """
+    return COARSE if run is None or run.shipped else 0
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,12 +106,12 @@ class CopyMap:
         return float(self.measures.areas @ map_confidence(self.a_to_b, self.a, self.b, self.measures))
 
 
-def make_copies(shapes: Sequence[Shape], size: int, progress: Progress | None) -> list[WorkingCopy]:
-    """Working copies of shapes, made side by side."""
+def make_copies(shapes: Sequence[Shape], size: int, coarse: int, progress: Progress | None) -> list[WorkingCopy]:
+    """Working copies of shapes (`working_copy`), made side by side."""
     if size and max(len(shape.vertices) for shape in shapes) > size:
         begin_stage(progress, "working copies" if len(shapes) > 1 else "working copy")
     with ThreadPoolExecutor(len(shapes)) as pool:
-        return list(pool.map(working_copy, shapes, [size] * len(shapes)))
+        return list(pool.map(working_copy, shapes, repeat(size), repeat(coarse)))
 
 
 def lift_to_reference(
