@@ -163,7 +163,9 @@ def evaluate_pairs(
             failures.append(Failure(" ".join(names), why))
     evaluated = tuple(results.pairs[names] for names in selected if names in results.pairs)
     if not evaluated:
-        raise InputError(f"No pair could be evaluated: {failures[0].item}: {failures[0].why}")
+        own = how.remesh and model is not None and "file" in model.config.descriptors.kinds
+        hint = " Leave the shapes as their files have them: --no-remesh." if own else ""
+        raise InputError(f"No pair could be evaluated: {failures[0].item}: {failures[0].why}{hint}")
     report = PairsReport(evaluated).as_dict() | named
     if model is not None:
         # Remeshed shapes are recognised by their originals.
