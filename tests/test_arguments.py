@@ -64,6 +64,14 @@ def test_what_is_needed_and_how_to_get_it_is_told() -> None:
             call()
 
 
+def test_a_shape_in_place_of_its_arrays_is_named_before_what_is_missing() -> None:
+    mesh = acnn.builtin_human()
+    with pytest.raises(TypeError, match="v must be an array, not Mesh; give its vertices and faces"):
+        acnn.cotangent_laplacian(mesh)  # type: ignore[call-arg, arg-type]
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'f'"):
+        acnn.cotangent_laplacian(mesh.vertices)  # type: ignore[call-arg]
+
+
 def test_numbers_of_numpy_and_whole_numbers_are_numbers() -> None:
     @check_arguments
     def function(number: float, whole: int = 0, choice: bool = False, several: tuple[float, ...] = ()) -> float:

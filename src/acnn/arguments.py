@@ -32,6 +32,8 @@ _REMEDIES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Patches", ("PatchOperator",), "make them with acnn.nn.Patches"),
     ("Tensor", ("ndarray", "memmap"), "make one with torch.from_numpy"),
     ("RunConfig", ("str",), "make one with acnn.preset_config"),
+    ("an array", ("Mesh", "Surface", "Trimesh"), "give its vertices and faces"),
+    ("an array", ("PointCloud",), "give its vertices, and None for the faces"),
 )
 """The type needed, the types given instead, and how to convert them."""
 
@@ -63,11 +65,14 @@ def check_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        name = function.__qualname__.removesuffix(".__init__")
         try:
             given = signature.bind(*args, **kwargs)
-        except TypeError:
-            return function(*args, **kwargs)  # too few or too many arguments: raises Python's own message
-        made = _check(function.__qualname__.removesuffix(".__init__"), given.arguments, hints())
+        except TypeError as error:  # too few or too many arguments; perhaps as one of them is a shape for its arrays
+            if "missing" in str(error):
+                _check(name, signature.bind_partial(*args, **kwargs).arguments, hints())
+            return function(*args, **kwargs)  # raises Python's own message
+        made = _check(name, given.arguments, hints())
         if not made:
             return function(*args, **kwargs)
         given.arguments.update(made)

@@ -52,11 +52,25 @@ def test_methods_are_shown_below_each_other(run, tmp_path, capsys, kind):
     assert both.shape[1] == alone.shape[1]
 
 
+def test_curves_of_several_methods_in_one_plot(run, tmp_path, capsys, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("acnn.evaluation.curves.write_curves_png", lambda *args, **more: drawn.append(args[1]))
+    words = ["figure", "descriptors", str(run), "curve", "--test", "2", "--refine", "none", "--json"]
+    assert main([*words, "--data", str(run.parent / "bumps"), "--out", str(tmp_path / "curves.png")]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["shapes"] == ["bump_2"]
+    assert list(facts["methods"]) == list(drawn[0]) == ["DESCRIPTORS", "ACNN"]
+    for label, curve in drawn[0].items():
+        assert len(curve) == 100
+        assert curve[0] >= facts["methods"][label]["exact"]
+    assert drawn[0]["DESCRIPTORS"] != drawn[0]["ACNN"]
+
+
 def test_clear_errors(run, tmp_path, capsys):
     assert main(["figure", str(run), "pie", "--out", str(tmp_path / "a.png")]) == 2
     assert "transfer, errors, filters, curve" in capsys.readouterr().err
     assert main(["figure", str(run), "bim", "errors", "--out", str(tmp_path / "a.png")]) == 2
-    assert "shows one run: give one, or use 'comparison' or 'partial'" in capsys.readouterr().err
+    assert "shows one run: give one, or use 'curve', 'comparison' or 'partial'" in capsys.readouterr().err
     assert main(["figure", str(run), "curve", "--out", str(tmp_path / "a.jpg")]) == 2
     assert ".png" in capsys.readouterr().err
     assert main(["figure", str(tmp_path), "filters", "--out", str(tmp_path / "a.png")]) == 2

@@ -98,6 +98,17 @@ def test_vertices_without_data(bones, folder, tmp_path, capsys):
     assert "600 numbers" in error
 
 
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_groups_of_a_spreadsheet(folder, tmp_path, capsys, separator):
+    groups = tmp_path / "groups.csv"
+    lines = ["shape,age", *(f"bone_{i},{'old' if i < 4 else 'young'}" for i in range(7)), "bone_7,"]
+    groups.write_text("\n".join(lines).replace(",", separator))
+    code, facts, error = run(capsys, folder, "--out", tmp_path / "out", "--groups", groups, "--permutations", 99)
+    assert code == 0, error
+    assert facts["groups"]["names"] == ["old", "young"]
+    assert facts["groups"]["counts"] == [4, 3]
+
+
 def test_unusable_input(bones, folder, tmp_path, capsys):
     out = tmp_path / "out"
     assert "no such folder" in run(capsys, tmp_path / "none", "--out", out)[2]

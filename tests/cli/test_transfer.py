@@ -107,6 +107,8 @@ def test_a_skin_and_a_map_are_written(tmp_path, capsys):
     (tmp_path / "b.glb").write_bytes(write_glb(mesh, skin))
     np.savetxt(tmp_path / "one.map", np.arange(len(mesh.vertices)) + 1, fmt="%d")
     shapes = [str(tmp_path / "one.map"), "--from", str(tmp_path / "b.glb"), "--to", str(tmp_path / "a.ply")]
+    assert main(["info", str(tmp_path / "b.glb")]) == 0
+    assert "1 skin: not part of the shape, but 'acnn transfer --skin' transfers it" in capsys.readouterr().out
     assert main(["transfer", *shapes, "--out", str(tmp_path / "o.glb"), "--skin"]) == 0
     assert "skin for 42 vertices\n1 joints" in capsys.readouterr().out
     assert main(["transfer", *shapes, "--out", str(tmp_path / "o.txt"), "--map", "--json"]) == 0

@@ -133,6 +133,8 @@ def test_folder_with_a_list(tmp_path: Path) -> None:
     small = load(tmp_path / "one.ply", kind="mesh")
     point = back.truth.interpolate(small.vertices[small.faces])[0]
     np.testing.assert_allclose(point, [0.5, 0.25, 0.25] @ grid(4).vertices[grid(4).faces[1]], atol=1e-6)
+    (tmp_path / "pairs.txt").write_text("one.ply two.ply forward.txt\n")
+    assert list(open_pairs(tmp_path)) == [("one", "two")]
     (tmp_path / "pairs.txt").write_text("one three\n")
     with pytest.raises(InputError, match="no shape 'three'"):
         open_pairs(tmp_path)

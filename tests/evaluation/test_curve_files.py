@@ -67,3 +67,12 @@ def test_every_published_figure_has_a_source():
         for entry in table.entries:
             assert entry.source
             assert 0 < entry.value < 100
+
+
+def test_a_curve_below_another_can_be_seen(tmp_path):
+    curve = np.linspace(0.2, 0.9, 100)
+    path = tmp_path / "equal.png"
+    write_curves_png(path, {"network": curve, "refined": curve}, "sqrt_area")
+    image = np.asarray(Image.open(path).convert("RGB")).astype(int)[:, :800]  # without the legend
+    for color in ((31, 119, 180), (255, 127, 14)):
+        assert (np.abs(image - color).max(axis=2) < 30).sum() > 500

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from analytic import write_bumps
 
 from acnn.cli import main
 from acnn.datasets.builtin import builtin_humans
@@ -17,8 +18,10 @@ from acnn.files import read_arrays, write_arrays
 from acnn.methods.run import MODELS
 from acnn.runs import evaluate_pairs as module
 from acnn.runs.evaluate_pairs import PairSettings, evaluate_pairs, random_rotation
-from acnn.shapes import Mesh, save
+from acnn.runs.train import train_run
+from acnn.shapes import Mesh, load, save
 from acnn.surface.simplify import decimate
+from acnn.training import RunConfig
 
 PLAIN = PairSettings(method="descriptors", refinement="none", remesh=False)
 
@@ -146,3 +149,17 @@ def test_options_of_pairs_need_pairs(folder: Path, capsys: pytest.CaptureFixture
     assert "no pair was selected by --pairs 0" in capsys.readouterr().err
     assert main(["evaluate", str(folder), "--pairs", "nowhere.txt", "--method", "descriptors"]) == 2
     assert "nowhere.txt" in capsys.readouterr().err
+
+
+def test_descriptors_from_files_need_shapes_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    shapes = write_bumps(tmp_path / "bumps", 2)
+    for path in shapes.glob("*.ply"):
+        np.save(path.with_suffix(".npy"), load(path).vertices.astype(np.float32))
+    tiny = {"kinds": "file", "angles": 2, "scales": "6,24", "architecture": "FC8+IC8+Softmax", "epochs": 1}
+    train_run(shapes, tmp_path / "run", RunConfig().with_changes(tiny))
+    with pytest.raises(InputError, match="--no-remesh"):
+        evaluate_pairs(shapes, tmp_path / "run", pairs="1")
+    report, failures = evaluate_pairs(shapes, tmp_path / "run", pairs="1", settings=PairSettings(remesh=False))
+    assert len(report["pairs"]) == 1
+    assert not failures

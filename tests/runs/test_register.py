@@ -10,7 +10,7 @@ from acnn import InputError, register
 from acnn.cli import main
 from acnn.runs import register as module
 from acnn.runs.register import RegisteredShape, register_files
-from acnn.shapes import Mesh, PointCloud, load, save
+from acnn.shapes import Mesh, PointCloud, describe, load, save
 
 
 @pytest.fixture
@@ -55,6 +55,8 @@ def test_shapes_are_written_in_the_topology_of_the_template_and_kept(folder, mon
         assert shape["scale"] == pytest.approx(seed, rel=0.1)
         np.testing.assert_allclose(shape["landmarks"]["top"], moved.vertices[7], atol=1e-5)
         assert (shape["inverted_faces"], shape["collapsed_faces"]) == (0, 0)
+        least = 0.005 * describe(moved)["area"] ** 0.5  # a close fit is pale
+        assert shape["largest_shown"] == pytest.approx(max(np.quantile(fields["residual"], 0.98), least), rel=1e-3)
     # in a folder that was renamed, results are kept, too
     (folder / "out").rename(folder / "moved")
     moved, _ = run(folder, out=folder / "moved")

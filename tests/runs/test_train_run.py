@@ -1,5 +1,6 @@
 """From a dataset to a run, stopped and gone on with."""
 
+import json
 import os
 
 import pytest
@@ -29,11 +30,28 @@ def test_a_run_that_is_done_says_the_same_when_gone_on_with(tmp_path, monkeypatc
     before = {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     with pytest.raises(InputError, match="angles was 2 and is 4"):
         train_run(str(shapes), run, config.with_changes({"angles": 4}), resume=True)
-    with pytest.raises(InputError, match=r"settings \(shapes\)"):
+    with pytest.raises(InputError, match=r"settings \(shapes: 2 before, 1 now\)"):
         train_run(str(shapes), run, config, train_list="bump_0", resume=True)
     assert before == {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}
     longer, _ = train_run(str(shapes), run, config.with_changes({"epochs": 3}), resume=True)
     assert longer["step"] == 6
+
+
+def test_resuming_needs_neither_the_settings_nor_the_lists_again(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("ACNN_CACHE", str(tmp_path / "cache"))
+    shapes, run = write_bumps(tmp_path / "bumps", 4), tmp_path / "run"
+    tiny = ["angles=2", "scales=6,24", "architecture=FC8+IC8+Softmax"]
+    words = ["train", str(shapes), "--out", str(run), "--quiet"]
+    settings = [word for change in tiny for word in ("--set", change)]
+    assert main([*words, *settings, "--method", "acnn", "--train", "0-1", "--val", "3", "--epochs", "1"]) == 0
+    capsys.readouterr()
+    assert main([*words, "--resume", "--epochs", "2", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["step"] == 4
+    assert facts["train"] == ["bump_0", "bump_1"]
+    assert facts["validation"] == ["bump_3"]
+    assert main([*words, "--resume", "--epochs", "3", "--method", "acnn"]) == 2  # other settings, given on purpose
+    assert "settings (" in capsys.readouterr().err
 
 
 def test_a_run_starts_from_the_weights_of_another(tmp_path, monkeypatch):

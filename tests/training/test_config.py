@@ -74,6 +74,13 @@ def test_a_budget_that_is_given_takes_the_place_of_the_presets(preset):
         assert train.epochs == given.get("epochs", train.epochs)
 
 
+@pytest.mark.parametrize("other", ["steps", "minutes", "core_minutes"])
+def test_two_budgets_are_refused(other):
+    with pytest.raises(InputError, match=f"epochs or {other}, not both"):
+        preset_config("quick").with_changes({"epochs": 2, other: "3"})
+    assert preset_config("quick").with_changes({"epochs": 2, other: 0}).train.epochs == 2
+
+
 def test_unknown_presets_files_and_keys_are_named(tmp_path):
     with pytest.raises(InputError, match="paper-faust"):
         preset_config("nonsense")

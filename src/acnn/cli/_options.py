@@ -90,7 +90,6 @@ Seed = Annotated[int, typer.Option(metavar="K", help="Random seed.")]
 Up = Annotated[str, typer.Option(metavar="x|y|z", help="Up axis of the shapes.", autocompletion=one_of("x", "y", "z"))]
 
 RunFolder = Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
 TrainingSeed = Annotated[int | None, typer.Option(help="Random seed.")]
 """By default that of the settings."""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from acnn.cli._commands import Output, long_command
-from acnn.cli._options import Changes, Force, Resume, RunFolder, TrainingSeed, Workers, models, settings_of
+from acnn.cli._options import Changes, Force, RunFolder, TrainingSeed, Workers, models, settings_of
 from acnn.cli.train import train_without_labels
 
 
@@ -30,7 +30,7 @@ def adapt(
     ] = None,
     seed: TrainingSeed = None,
     workers: Workers = 1,
-    resume: Resume = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")] = False,
     force: Force = False,
 ) -> None:
     """Adapt a trained model to a folder of unlabelled shapes; the model itself stays as it is.

@@ -129,7 +129,7 @@ def pairs_text(report: dict[str, Any]) -> str:
     rows.append(("all vertices", *errors, f"{report['beyond_20']:.1%}", "", ""))
     flipped = "" if report["flipped_pairs"] is None else f", {report['flipped_pairs']} flipped"
     count = len(report["pairs"]) - report["self_pairs"]["pairs"]
-    note = f"{count} pairs, {report['failed_pairs']} failed{flipped}; errors divided by the root of B's area"
+    note = f"{counted(count, 'pair')}, {report['failed_pairs']} failed{flipped}; errors divided by the root of B's area"
     if report["self_pairs"]["pairs"]:
         note += f"; {report['self_pairs']['pairs']} self-pairs are not counted"
     return "\n".join(

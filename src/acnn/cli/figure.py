@@ -19,8 +19,8 @@ def figure(
         list[str],
         typer.Argument(
             metavar="RUN...",
-            help="Run folder, or the folder of 'acnn demo'; for comparison and partial also several, and names of "
-            "methods for two shapes, such as bim.",
+            help="Run folder, or the folder of 'acnn demo'; for curve, comparison and partial also several, and names "
+            "of methods for two shapes, such as bim.",
             autocompletion=completed_runs,
         ),
     ],
@@ -43,7 +43,7 @@ def figure(
     workers: Workers = 1,
     force: Force = False,
 ) -> None:
-    """Render texture transfer, errors, learned filters or the error curve of a run, or errors of several methods."""
+    """Render texture transfer, errors, learned filters or the error curve of a run, or those of several methods."""
     from acnn.runs.report import write_figure
 
     with out.progress() as progress:

@@ -13,7 +13,6 @@ from acnn.cli._commands import Output, counted, long_command
 from acnn.cli._options import (
     Changes,
     Force,
-    Resume,
     RunFolder,
     TrainingSeed,
     Workers,
@@ -90,7 +89,9 @@ def train(
     ] = None,
     seed: TrainingSeed = None,
     workers: Workers = 1,
-    resume: Resume = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run, with its settings and shapes unless others are given.")
+    ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List which shapes would be used, and why others not; compute nothing.")
     ] = False,
@@ -108,6 +109,9 @@ def train(
     unlabelled = _is_unlabelled(labels, reference, val_list, classes, dry_run)
     if unlabelled and method in (None, "acnn") and preset is None:
         preset = "unlabelled"
+    begun = folder / "config.toml"
+    if resume and not unlabelled and preset is method is task is None and begun.is_file():
+        preset = str(begun)
     config = config_of_method(method, preset, task).with_changes(settings_of(changes) | given)
 
     if dry_run:

@@ -410,6 +410,8 @@ def _open_parts(root: Path, kind: str | None, cls: str | None) -> PairSet:
 def _open_listed(root: Path, seed: int | None) -> PairSet:
     lines = read_words(root / LIST, (2, 3, 4))
     files = {path.stem: path for path in shapes_in(root)}
+    stems = {path.name: stem for stem, path in files.items()}
+    lines = [[stems.get(a, a), stems.get(b, b), *names] for a, b, *names in lines]
     pairs = [(a, b) for a, b, *_ in lines]
     if missing := next((name for pair in pairs for name in pair if name not in files), None):
         raise InputError(f"{root / LIST}: there is no shape '{missing}' in {root}.")

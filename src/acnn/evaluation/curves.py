@@ -134,7 +134,9 @@ def write_curves_png(
         dashed = paired and not name.endswith(" symmetric")
         colour = f"C{bases.index(name.removesuffix(' symmetric')) % 10}"
         style = "--" if dashed else "-"
-        axes.plot(table[:, 0], 100 * table[:, i + 1], style, color=colour, label=name, linewidth=1.8)
+        # A curve that a later one covers stays visible as its border.
+        covering = sum(np.array_equal(table[:, i + 1], table[:, j]) for j in range(i + 2, len(names) + 1))
+        axes.plot(table[:, 0], 100 * table[:, i + 1], style, color=colour, label=name, linewidth=1.8 + 2.4 * covering)
     if published is not None:
         at_axis = published.quantity.startswith("fraction of exact matches")
         axes.plot([], [], " ", label="\n".join(wrap(f"published: {published.quantity}", 34)))

@@ -166,7 +166,9 @@ def evaluate_pairs(
     if not evaluated and not failures:
         raise InputError(f"{opened.name}: no pair was selected by --pairs {pairs}. Give 'all', a number or a list.")
     if not evaluated:
-        raise InputError(f"No pair could be evaluated: {failures[0].item}: {failures[0].why}")
+        own = how.remesh and model is not None and "file" in model.config.descriptors.kinds
+        hint = " Leave the shapes as their files have them: --no-remesh." if own else ""
+        raise InputError(f"No pair could be evaluated: {failures[0].item}: {failures[0].why}{hint}")
     report = PairsReport(evaluated).as_dict() | named
     if model is not None:
         # Remeshed shapes are recognised by their originals.

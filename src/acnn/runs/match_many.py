@@ -205,7 +205,11 @@ def match_many(
     make_folder(table)
     write_atomic(table, _csv(tasks, results))
     headings = ("A", "B", "verdict", "confidence", "coverage", "distortion", "matched by")
-    introduction = f"{len(matched)} of {len(tasks)} pairs were matched."
+    introduction = (
+        f"{len(matched)} of {len(tasks)} pairs were matched; each name leads to the page of the pair. Confidence: mean "
+        "estimated probability that a match is right. Coverage: percentage of the area of B whose vertices are "
+        "matched. Distortion: mean relative change of edge lengths."
+    )
     write_table_page(page, f"Matches in {out.name}", introduction, headings, rows)
     return ManyMatches(str(out), str(table), str(page), matched, resumed, failures)
 

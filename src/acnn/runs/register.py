@@ -38,6 +38,9 @@ from acnn.types import FloatArray
 LIST = "registration.json"
 """The file that lists all results of a folder."""
 
+LEAST_SHOWN = 0.005
+"""Least upper end of the colours of residuals, over the root of the area, so that a close fit does not look poor."""
+
 SUFFIXES_WRITTEN = (".ply", ".npz", ".json", ".png", "_residual.png")
 """Ends of the names of the files of one result; `.png` is the texture."""
 
@@ -323,7 +326,9 @@ def _register_task(task: Task) -> RegisteredShape:
     }
     np.savez_compressed(buffer, **fields)
     write_atomic(folder / f"{task.name}.npz", buffer.getvalue())
-    largest = float(np.quantile(done.fit.residuals, 0.98)) or 1.0
+    first, second, third = (done.mesh.vertices[done.mesh.faces[:, i]] for i in range(3))
+    area = 0.5 * np.linalg.norm(np.cross(second - first, third - first), axis=1).sum()
+    largest = float(max(np.quantile(done.fit.residuals, 0.98), LEAST_SHOWN * np.sqrt(area)))
     image = render(done.mesh, values=done.fit.residuals, vmin=0.0, vmax=largest, size=(240, 320))
     save_png(image, folder / f"{task.name}_residual.png")
     positions = {name: done.mesh.vertices[vertex].tolist() for name, vertex in task.landmarks}

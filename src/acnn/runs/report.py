@@ -14,11 +14,11 @@ from acnn.files import check_outputs, make_folder
 from acnn.methods.run import inputs_of_run, open_run, run_folder
 from acnn.progress import Progress, begin_stage
 from acnn.reports import Report
-from acnn.runs.compare import compare_methods, comparison_data
+from acnn.runs.compare import Comparison, compare_methods, comparison_data
 from acnn.runs.evaluate import evaluate_run, unseen_shapes
 from acnn.training.prepare import Failure
 from acnn.viewer.comparison_figures import draw_comparison, draw_partial
-from acnn.viewer.figures import COMPARISONS, draw_errors, draw_filters, draw_transfer, known_kind
+from acnn.viewer.figures import COMPARISONS, SEVERAL, draw_errors, draw_filters, draw_transfer, known_kind
 from acnn.viewer.images import save_png
 from acnn.viewer.report import ReportData, is_report, report_of, write_report
 
@@ -195,10 +195,10 @@ def write_figure(
     Parameters
     ----------
     runs : sequence of str or Path
-        A run folder, or the folder of `acnn demo`; for `comparison` and `partial` also several, and names of methods
-        for two shapes.
+        A run folder, or the folder of `acnn demo`; for `curve`, `comparison` and `partial` also several, and names of
+        methods for two shapes.
     kind : str
-        `transfer`, `errors`, `filters` or `curve` of one run, `comparison` or `partial` of one or more.
+        `transfer`, `errors` or `filters` of one run, `curve`, `comparison` or `partial` of one or more.
     out : Path
         Output file, ending in .png.
     data, test_list, shapes, refinement, workers, progress
@@ -223,19 +223,24 @@ def write_figure(
         raise InputError(f"{out}: figures are written as PNG. Give a name that ends in .png.")
     if up not in ("x", "y", "z"):
         raise InputError(f"--up {up}: use x, y or z.")
-    if kind not in COMPARISONS and len(runs) != 1:
-        shown = " or ".join(f"'{name}'" for name in COMPARISONS)
-        raise InputError(f"A figure of kind '{kind}' shows one run: give one, or use {shown} for several.")
+    if kind not in SEVERAL and len(runs) != 1:
+        *shown, last = [f"'{name}'" for name in SEVERAL]
+        raise InputError(
+            f"A figure of kind '{kind}' shows one run: give one, or use {', '.join(shown)} or {last} for several."
+        )
     inputs = [file for item in runs for file in inputs_of_run(Path(item), data)]
     check_outputs([out], inputs=inputs, force=force)
     if kind == "filters":
         save_png(draw_filters(open_run(run_folder(Path(runs[0]))).model), out)
         return FigureReport(str(out), kind), []
     options: dict[str, Any] = {"test_list": test_list, "shapes": shapes, "refinement": refinement, "workers": workers}
-    if kind in COMPARISONS:
+    if kind in COMPARISONS or len(runs) > 1:
         comparison, failures = compare_methods(runs, data, progress=progress, **options)
         begin_stage(progress, "rendering")
-        save_png((draw_partial if kind == "partial" else draw_comparison)(comparison_data(comparison), up=up), out)
+        if kind == "curve":
+            _write_curves_of(comparison, out)
+        else:
+            save_png((draw_partial if kind == "partial" else draw_comparison)(comparison_data(comparison), up=up), out)
         figures = {
             result.label: {name: result.figures[name] for name in ("exact", "mean_error_x100")}
             for result in comparison.results
@@ -258,3 +263,17 @@ def _write_curve(data: ReportData, out: Path) -> None:
     published = data.published if data.comparable else None
     curves = report_curves(data.figures)
     write_curves_png(out, curves, data.figures["normalisation"], published=published, title=data.title)
+
+
+def _write_curves_of(comparison: Comparison, out: Path) -> None:
+    """The curves of several methods in one plot: before and after refinement where there is one."""
+    from acnn.evaluation.curves import report_curves, write_curves_png
+
+    curves = {
+        f"{result.label} {name}".replace(" network", ""): curve
+        for result in comparison.results
+        for name, curve in report_curves(result.figures).items()
+    }
+    shapes = f"{len(comparison.names)} shape{'s' * (len(comparison.names) != 1)}"
+    normalisation = comparison.results[0].figures["normalisation"]
+    write_curves_png(out, curves, normalisation, title=f"{comparison.dataset.name}, {shapes}")

@@ -256,6 +256,9 @@ def read_collection(folder: Path, *, progress: Progress | None = None) -> Collec
 def read_groups(path: Path, collection: Collection) -> list[str | None]:
     """Read the groups of shapes: lines `name,group`, with or without a heading; shapes not listed have no group.
 
+    Semicolons and tabs, which spreadsheets write in many countries, separate as well. A shape without a group takes no
+    part in the comparison.
+
     Parameters
     ----------
     path : Path
@@ -276,19 +279,22 @@ def read_groups(path: Path, collection: Collection) -> list[str | None]:
     known = set(collection.names) | {Path(failure.item).stem for failure in collection.failures}
     stems = {f"{name}{suffix}": name for name in known for suffix in ("", *SHAPES)}
     found: dict[str, str] = {}
-    rows = [[cell.strip() for cell in row] for row in csv.reader(read_lines(path))]
+    lines = read_lines(path)
+    separator = next((sign for sign in ",;	" if lines and sign in lines[0]), ",")
+    rows = [[cell.strip() for cell in row] for row in csv.reader(lines, delimiter=separator)]
     groups = {cells[1] for cells in rows[1:] if len(cells) == 2}  # whose names no heading has, but a misspelt shape
     for number, cells in enumerate(rows, 1):
         if not any(cells) or (number == 1 and cells[0] not in stems and len(cells) == 2 and cells[1] not in groups):
             continue  # an empty line or the heading
-        if len(cells) != 2 or not cells[1]:
+        if len(cells) != 2:
             line = ",".join(cells)
             raise InputError(f"{path}: line {number} is '{line}'; write NAME,GROUP, such as femur_01,healthy.")
         if cells[0] not in stems:
             raise InputError(f"{path}: line {number}: there is no shape '{cells[0]}' in the folder.")
         if stems[cells[0]] in found:
             raise InputError(f"{path}: line {number}: '{cells[0]}' has a group already.")
-        found[stems[cells[0]]] = cells[1]
+        if cells[1]:
+            found[stems[cells[0]]] = cells[1]
     return [found.get(name) for name in collection.names]
 
 

@@ -18,6 +18,7 @@ from acnn.datasets.labels import classes_from_file, segmented
 from acnn.datasets.open import open_dataset
 from acnn.errors import InputError
 from acnn.files import check_outputs
+from acnn.input_files import read_json
 from acnn.methods.method import Method, TrainingData
 from acnn.methods.registry import METHODS, trained_method
 from acnn.methods.run import FILES, RunRecord, write_run
@@ -59,7 +60,8 @@ def train_run(
     train_list, val_list : str or None
         Shapes, as for `Dataset.select`; by default all marked `train`, or all shapes, and none.
     resume : bool
-        Continue from the folder's last checkpoint, up to the budget that `config` has now.
+        Continue from the folder's last checkpoint, up to the budget that `config` has now. Without lists, the shapes
+        are those that the run has used so far.
     classes : path or None
         For the task `segmentation`: a file with the class of every vertex of the reference; None takes the classes of
         the dataset, see `acnn.datasets.labels`.
@@ -93,6 +95,8 @@ def train_run(
     dataset = training_dataset(data, config.train.task, classes)
     segmenting = config.train.task == "segmentation"
     names_of_classes = dataset.classes.names if segmenting and dataset.classes is not None else ()
+    if resume and train_list is None and val_list is None:
+        train_list, val_list = _lists_of_run(out, dataset)
     selection = select_shapes(dataset, train_list, val_list)
     began = time.perf_counter()
     learned = augmented(selection.training, config.augment)
@@ -157,6 +161,18 @@ def train_run(
     )
     write_run(out, dataset, config, replace(record, content=content))
     return record, failures
+
+
+def _lists_of_run(folder: Path, dataset: Dataset) -> tuple[str | None, str | None]:
+    """The training and validation shapes of a run that was begun, as lists; None where there are none."""
+    if not (folder / "run.json").is_file():
+        return None, None
+    record = read_json(folder / "run.json")
+    known = {sample.name for sample in dataset.samples}  # without those that augmentation made
+    training, validation = (
+        ",".join(name for name in record.get(use) or () if name in known) or None for use in ("train", "validation")
+    )
+    return training, validation
 
 
 def config_of_method(method: str | None, preset: str | None, task: str | None = None) -> RunConfig:

@@ -89,7 +89,8 @@ def check_settings(path: Path, config: dict[str, Any]) -> None:
     for section, now in config.items():
         before = started.get(section, now)
         if not (isinstance(now, dict) and isinstance(before, dict)):
-            other += [section] if now != before and section != "preset" else []
+            counts = f": {len(before)} before, {len(now)} now" if isinstance(now, list) else ""
+            other += [section + counts] if now != before and section != "preset" else []
             continue
         changed = [key for key in now if key in before and key not in BUDGET and now[key] != before[key]]
         other += [f"{key} was {before.get(key)} and is {now.get(key)}" for key in changed]

@@ -244,7 +244,12 @@ class RunConfig:
         """The same with some keys changed, `section.key` or just `key` where only one section has it.
 
         Values may be text as typed on a command line: `8`, `3,6,24`, `true`. Of `epochs`, `steps`, `minutes` and
-        `core_minutes`, those given take the place of those that were there.
+        `core_minutes`, the one given takes the place of those that were there.
+
+        Raises
+        ------
+        InputError
+            Where a key is not known, a value does not fit, or more than one of them is given.
         """
         found = {self._find(key): value for key, value in changes.items()}
         if any(("train", name) in found for name in ("epochs", *INSTEAD_OF_EPOCHS)):
@@ -253,6 +258,8 @@ class RunConfig:
         for (section, name), value in found.items():
             before = getattr(getattr(self, section), name)
             sections.setdefault(section, {})[name] = _parse(value, before, f"Setting '{name}'")
+        if ("train", "epochs") in found and (other := [n for n in INSTEAD_OF_EPOCHS if sections["train"][n] > 0]):
+            raise InputError(f"Give epochs or {other[0]}, not both: each sets how long the training is.")
         return replace(self, **{section: replace(getattr(self, section), **new) for section, new in sections.items()})
 
     def _find(self, key: str) -> tuple[str, str]:

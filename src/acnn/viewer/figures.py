@@ -31,9 +31,12 @@ if TYPE_CHECKING:
 
 
 COMPARISONS = ("comparison", "partial")
-"""Kinds of figures that show several methods."""
+"""Kinds of figures that show several methods on shapes."""
 
-KINDS = ("transfer", "errors", "filters", "curve", *COMPARISONS)
+SEVERAL = ("curve", *COMPARISONS)
+"""Kinds of figures that can show several methods."""
+
+KINDS = ("transfer", "errors", "filters", *SEVERAL)
 HOTTEST = 0.1
 """Error, divided by the length of the reference, at the upper end of the colour map."""
 

@@ -18,7 +18,7 @@ STYLE = """<style>
 .results img { display: block; width: 100%; border-radius: 8px; background: #fff; }
 dl { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 0 12px; margin: 0; font-size: .88rem; }
 dt { color: var(--soft); } dd { margin: 0; text-align: right; font-variant-numeric: tabular-nums; }
-dd, .ends span { white-space: nowrap; } .results a { color: var(--accent); }
+dd, .ends span { white-space: nowrap; }
 .bar { height: 8px; border-radius: 4px; margin-top: 8px; } .ends { display: flex; justify-content: space-between; }
 .ends { color: var(--soft); font-size: .8rem; } li { overflow-wrap: anywhere; } .doubtful { color: var(--warning); }
 </style>"""
@@ -44,7 +44,8 @@ def write_register_page(report: Mapping[str, Any], failures: Sequence[tuple[str,
     title = f"Registration of {Path(report['template']).name}"
     summary = (
         f"{report['registered']} shape{'s' * (report['registered'] != 1)} registered, {len(failures)} failed. "
-        "Colour: distance of each vertex to the shape, in its units."
+        "Colour: distance of each vertex to the shape, in its units; a close fit is pale, as every scale ends at 0.5 % "
+        "of the root of the area or above."
     )
     failed = "".join(f"<li><b>{html.escape(Path(item).name)}</b>: {html.escape(why)}</li>" for item, why in failures)
     body = (

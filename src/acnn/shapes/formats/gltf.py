@@ -232,7 +232,9 @@ class _Scene:
             result.uv_corners = result.corners
             self._load_image()
         for what, count in self.ignored.items():
-            result.note(what.replace(" ", "-"), count, f"{count} {what}: ignored")
+            name = what if count > 1 else what.removesuffix("s")
+            hint = ", but 'acnn transfer --skin' transfers it" if what == "skins" else ""
+            result.note(what.replace(" ", "-"), count, f"{count} {name}: not part of the shape{hint}")
         return result
 
     def _note_image(self, primitive: dict[str, Any]) -> str:
