@@ -1,6 +1,7 @@
 """A template registered to shapes: files, failures that stop nothing, and results that are kept."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from acnn.cli import main
 from acnn.runs import register as module
 from acnn.runs.register import RegisteredShape, register_files
 from acnn.shapes import Mesh, PointCloud, describe, load, save
+from acnn.shapes.mesh import BarycentricPoints
 
 
 @pytest.fixture
@@ -124,3 +126,39 @@ def test_what_cannot_be_done_is_refused_before_the_work(folder):
     (folder / "empty").mkdir()
     with pytest.raises(InputError, match="no shapes"):
         register_files(folder / "template.ply", [folder / "empty"], folder / "out")
+
+
+def test_an_uncertain_cloud_whose_matches_show_another_size_is_matched_again_with_that_size(monkeypatch):
+    template = bumpy(3)
+    shape = PointCloud(2.0 * template.vertices)
+    exact = BarycentricPoints.at_vertices(template.faces, np.arange(len(template.vertices)))
+    asked = []
+
+    def outcome(unit, confidence, verdict="good"):
+        return SimpleNamespace(
+            **{"a": SimpleNamespace(unit=unit), "b": SimpleNamespace(unit=0.01), "points": exact, "verdict": verdict},
+            **{"confidence": np.full(len(template.vertices), confidence), "a_to_b": np.arange(len(template.vertices))},
+        )
+
+    def registered(*outcomes):
+        left = list(outcomes)
+        asked.clear()
+
+        def pretended(a, b, *, unit=None, **options):
+            asked.append(unit)
+            return left.pop(0)
+
+        monkeypatch.setattr(module, "match", pretended)
+        return register(template, shape).match
+
+    monkeypatch.setattr(module, "fit", lambda *arguments, **options: None)
+    unsure, sure = outcome(0.015, 0.6), outcome(0.02, 0.95)
+    assert registered(unsure, sure) is sure
+    assert asked[0] is None
+    assert asked[1] == pytest.approx(0.02, rel=1e-6)
+    assert registered(unsure, outcome(0.02, 0.62)) is unsure  # hardly more confident
+    assert registered(unsure, outcome(0.02, 0.95, "doubtful")) is unsure
+    for first in (outcome(0.015, 0.95), outcome(0.019, 0.6), outcome(0.009, 0.6)):
+        assert registered(first) is first  # confident, of that size, or of an impossible one
+    shape = template
+    assert registered(unsure) is unsure  # nothing is missing

@@ -113,3 +113,8 @@ def nearest_stretches(transformations: FloatArray, most: FloatArray | float) -> 
     bound = np.broadcast_to(np.asarray(most, float), len(values))[:, None]
     values = np.where(mirrored[:, None] & (np.arange(3) == 2), 1.0 / bound, np.clip(values, 1.0 / bound, bound))
     return (left * values[:, None, :]) @ right
+
+
+def robust_weights(residuals: FloatArray, reach: float) -> FloatArray:
+    """Weights 1 / (1 + (r / reach)^2)^2 of the Geman-McClure estimator."""
+    return 1.0 / (1.0 + (residuals / reach) ** 2) ** 2

@@ -23,16 +23,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
+from scipy.spatial import cKDTree
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
 from acnn.progress import Progress
-from acnn.registration.deformation import Deformation, factorised, nearest_stretches
+from acnn.registration.deformation import Deformation, factorised, nearest_stretches, robust_weights
+from acnn.registration.detached import rematch_detached
 from acnn.registration.faces import FaceDamage, face_damage
 from acnn.registration.target import Target, TargetPoints
 from acnn.shapes.mesh import BarycentricPoints, Mesh, PointCloud, Shape
 from acnn.shapes.topology import mesh_edges, vertex_components
-from acnn.surface.surface import vertex_normals
+from acnn.surface.surface import surface_of, vertex_normals
 from acnn.surface.working_copy import farthest_points
 from acnn.types import FloatArray, IntArray
 
@@ -97,6 +99,9 @@ farther apart a pose changes distances, and nearer the errors of matches do."""
 
 SAMPLES = 200
 """Matches whose distances from others are compared."""
+
+STIFF = 2
+"""Levels after which detached parts are matched again."""
 
 STEPS = 2
 """Local and global steps between two computations of weights."""
@@ -177,6 +182,7 @@ def fit(
     *,
     detail: float = 0.0,
     levels: Sequence[Level] = LEVELS,
+    detached: bool = False,
     repair: bool = True,
     progress: Progress | None = None,
 ) -> Fit:
@@ -199,6 +205,9 @@ def fit(
         exact or only the surface matters, `MAP_DETAIL` if they come from `match` and vertices shall correspond.
     levels : sequence of Level
         From stiff to soft.
+    detached : bool
+        Whether detached parts of the target whose matches the first, stiff levels do not follow are matched to where
+        the template fits them (`rematch_detached`).
     repair : bool
         Whether damaged faces are freed of the target at the end.
     progress : Progress or None
@@ -230,14 +239,21 @@ def fit(
         raise InputError(f"detail {detail}: give a length of at least 0.")
     problem = _Problem(template, target, points, positions, trust, detail)
     state = problem.start()
-    total, done = sum(level.rounds for level in levels), 0
-    for level in levels:
+    left, total, done = list(levels), sum(level.rounds for level in levels), 0
+    while left:
+        level = left.pop(0)
         problem.set_level(level)
         for _ in range(level.rounds):
             state = problem.relax(state)
             done += 1
             if progress is not None:
                 progress(done, total)
+        if detached and len(levels) - len(left) == STIFF:
+            detached = False  # once
+            again = problem.rematched(state, points)
+            if again is not None:
+                problem = _Problem(template, target, *again, detail)
+                state, left, total = problem.start(), list(levels), total + done
     state, freed = problem.repair(state) if repair else (state, 0)
     return problem.result(state, freed)
 
@@ -276,6 +292,40 @@ def transfer_shape(query: Shape, reference: Mesh, points: BarycentricPoints) -> 
     True
     """
     return fit(reference, query, points, query.vertices).vertices
+
+
+def matched_scale(template: Mesh, points: BarycentricPoints, positions: FloatArray, weights: FloatArray) -> float:
+    """Size of a target over that of the template, from distances between matches that are near each other.
+
+    Parameters
+    ----------
+    template : Mesh
+    points : BarycentricPoints
+        k points of the template.
+    positions : (k, 3) array
+        Their matches on the target.
+    weights : (k,) array
+        Matches count where it is positive.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    InputError
+        Where all matches lie on one point.
+    """
+    known = (weights > 0) & (points.faces >= 0)
+    corners, at = template.faces[points.faces[known]], points.weights[known]
+    nearest = corners[np.arange(len(corners)), at.argmax(axis=1)]
+    source = np.einsum("nk,nkd->nd", at, template.vertices[corners])
+    near = _around(template, nearest, NEIGHBOURHOOD * float(np.sqrt(_area(template))))
+    return _relative_size(source, positions[known], near)
+
+
+def _area(mesh: Mesh) -> float:
+    return float(0.5 * np.linalg.norm(np.cross(*_sides(mesh.vertices, mesh.faces)), axis=1).sum())
 
 
 def _checked(
@@ -338,21 +388,16 @@ class _Problem:
         n, k = len(template.vertices), len(points)
         self.template, self.trust, self.detail = template, trust, detail
         known = trust > 0
+        self.scale = matched_scale(template, points, positions, trust)
         rows = np.repeat(np.arange(k), 3)
         corners = template.faces[np.maximum(points.faces, 0)].ravel()
         self.at: sp.csr_array = sp.coo_array((points.weights.ravel(), (rows, corners)), shape=(k, n)).tocsr()
-        area = 0.5 * np.linalg.norm(np.cross(*_sides(template.vertices, template.faces)), axis=1).sum()
-        nearest = corners.reshape(-1, 3)[np.arange(k), points.weights.argmax(axis=1)][known]
-        source = self.at[known] @ template.vertices
-        self.scale = _relative_size(source, positions[known], _around(template, nearest, NEIGHBOURHOOD * np.sqrt(area)))
-        self.unit = self.scale * float(np.sqrt(area))
+        self.unit = self.scale * float(np.sqrt(_area(template)))
         self.centre = positions[known].mean(axis=0)
         self.rest = (template.vertices - template.vertices.mean(axis=0)) * (self.scale / self.unit)
         self.positions = (positions - self.centre) / self.unit
         self.shape: Shape = replace(target, vertices=(target.vertices - self.centre) / self.unit, source=None)
         if isinstance(self.shape, PointCloud):
-            from acnn.surface.surface import surface_of
-
             self.shape = replace(self.shape, normals=surface_of(self.shape, 1.0).normals)
         self.target = Target(self.shape)
         self.deformation = Deformation(Mesh(self.rest, template.faces))
@@ -380,8 +425,8 @@ class _Problem:
             rotations = nearest_stretches(moments[:, 7:].reshape(-1, 3, 3) - there[:, :, None] * here[:, None, :], 1.0)
             expected = there + np.einsum("nab,nb->na", rotations, self.rest - here)
             residuals = np.linalg.norm(self.at @ expected - self.positions, axis=1)
-            weights = _robust(residuals, 2 * LOCAL_LENGTH)
-        self.agreeing = _robust(residuals, LOCAL_LENGTH)
+            weights = robust_weights(residuals, 2 * LOCAL_LENGTH)
+        self.agreeing = robust_weights(residuals, LOCAL_LENGTH)
         return _State(expected, rotations, weights)
 
     def set_level(self, level: Level) -> None:
@@ -396,8 +441,8 @@ class _Problem:
         """Weights and positions of matches and closest points at the present vertices."""
         x, level = state.vertices, self.level
         residuals = np.linalg.norm(self.at @ x - self.positions, axis=1)
-        farther = self.agreeing * _robust(residuals, FARTHER * level.stiffness)
-        match_weights = np.maximum(_robust(residuals, level.reach), farther)
+        farther = self.agreeing * robust_weights(residuals, FARTHER * level.stiffness)
+        match_weights = np.maximum(robust_weights(residuals, level.reach), farther)
         each = level.matches / (1.0 + (self.detail / level.stiffness) ** 2) / max(len(self.trust), 1)
         by_match = each * self.trust * match_weights
         normals = vertex_normals(x, self.template.faces)
@@ -423,6 +468,30 @@ class _Problem:
             averaged = self.smoother.solve(areas[:, None] * fitted)
             transformations = nearest_stretches(averaged.reshape(-1, 3, 3), most)
         return _State(x, transformations, data.match_weights)
+
+    def rematched(
+        self, state: _State, points: BarycentricPoints
+    ) -> tuple[BarycentricPoints, FloatArray, FloatArray] | None:
+        """Points, positions and weights with other matches of detached parts of the target; None without any."""
+        surface = surface_of(self.shape, 1.0)
+        count, component = vertex_components(surface.faces, len(self.shape.vertices))
+        if count == 1:
+            return None
+        nearest = cKDTree(self.shape.vertices).query(self.positions)[1]
+        found = rematch_detached(
+            Mesh(self.rest, self.template.faces),
+            state.vertices,
+            self.positions,
+            surface.normals[nearest],
+            component[nearest],
+            np.linalg.norm(self.at @ state.vertices - self.positions, axis=1),
+        )
+        if not found:
+            return None
+        faces, weights, trust = points.faces.copy(), points.weights.copy(), self.trust.copy()
+        for part in found:
+            faces[part.points], weights[part.points], trust[part.points] = part.faces, 1 / 3, part.weights
+        return BarycentricPoints(faces, weights), self.positions * self.unit + self.centre, trust
 
     def repair(self, state: _State) -> tuple[_State, int]:
         """Free damaged faces and their surroundings of the target, a ring more in every round, until none is left."""
@@ -485,12 +554,7 @@ class _Problem:
     def _agreement(self, x: FloatArray, normals: FloatArray, found: TargetPoints) -> FloatArray:
         """(n,) weights in 0..1 of closest points to vertices with given normals."""
         facing = np.clip((np.einsum("nd,nd->n", normals, found.normals) - AGREEING) / (1 - AGREEING), 0.0, 1.0)
-        return facing * found.inside * _robust(np.linalg.norm(found.positions - x, axis=1), self.level.reach)
-
-
-def _robust(residuals: FloatArray, reach: float) -> FloatArray:
-    """Weights 1 / (1 + (r / reach)^2)^2 of the Geman-McClure estimator."""
-    return 1.0 / (1.0 + (residuals / reach) ** 2) ** 2
+        return facing * found.inside * robust_weights(np.linalg.norm(found.positions - x, axis=1), self.level.reach)
 
 
 def _around(mesh: Mesh, vertices: IntArray, radius: float) -> IntArray:
