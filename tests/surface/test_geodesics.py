@@ -93,3 +93,13 @@ def test_bad_requests_are_refused():
         surface_of(sphere(1), unit=0.0)
     with pytest.raises(InputError, match="Vertex 12"):
         surface_of(Mesh(np.vstack([sphere(0).vertices, [[9.0, 9, 9]]]), sphere(0).faces))
+
+
+def test_exact_distances_of_meshes_that_are_not_manifold_are_refused() -> None:
+    mesh = sphere(1)
+    several = (("3 faces meet", mesh.faces[0, [1, 0]].tolist() + [5]), ("a face has vertex 0 twice", [0, 0, 1]))
+    for why, face in several:
+        surface = surface_of(Mesh(mesh.vertices, np.vstack([mesh.faces, [face]])))
+        with pytest.raises(InputError, match=why):
+            geodesics_from(surface, [0], "exact")
+        assert np.isfinite(geodesics_from(surface, [0], "graph")).all()

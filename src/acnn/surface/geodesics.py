@@ -38,7 +38,7 @@ class GeodesicSolver:
     Raises
     ------
     InputError
-        For an unknown method, or `exact` on a cloud.
+        For an unknown method, or `exact` on a cloud or on a mesh with an edge of more than two faces.
 
     Examples
     --------
@@ -57,6 +57,7 @@ class GeodesicSolver:
         elif method == "exact":
             if surface.is_cloud:
                 raise InputError("Exact geodesics need a mesh; use method='graph' for a point cloud.")
+            _check_edges(surface)
             from pygeodesic.geodesic import PyGeodesicAlgorithmExact
 
             self._exact = PyGeodesicAlgorithmExact(surface.vertices, surface.faces)
@@ -108,6 +109,19 @@ class GeodesicSolver:
             yield first, self.distances_from(np.arange(first, min(first + rows, n)))
 
 
+def _check_edges(surface: Surface) -> None:
+    """Raise InputError where an edge has more than two faces, or is a single vertex: pygeodesic would crash."""
+    edges = mesh_edges(surface.faces)
+    wrong = np.flatnonzero((edges.counts > 2) | (edges.vertices[:, 0] == edges.vertices[:, 1]))
+    if len(wrong):
+        a, b = edges.vertices[wrong[0]]
+        why = f"{edges.counts[wrong[0]]} faces meet at the edge between vertices {a} and {b}"
+        raise InputError(
+            f"Exact geodesics need a manifold mesh, but {why if a != b else f'a face has vertex {a} twice'}. Use "
+            "method='graph', or repair the shape with acnn.from_arrays or acnn.load."
+        )
+
+
 def geodesics_from(surface: Surface, sources: Sequence[int] | IntArray, method: Method = "graph") -> FloatArray:
     """Geodesic distances of all vertices from each source, in normalised units.
 
@@ -128,7 +142,7 @@ def geodesics_from(surface: Surface, sources: Sequence[int] | IntArray, method: 
     Raises
     ------
     InputError
-        For an unknown method or source, or `exact` on a cloud.
+        For an unknown method or source, or `exact` on a cloud or on a mesh with an edge of more than two faces.
 
     Examples
     --------
