@@ -281,13 +281,13 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
     root = np.sqrt(mass)
     scaled = sp.csc_array(sp.diags_array(1 / root) @ stiffness @ sp.diags_array(1 / root))
     scaled = (scaled + scaled.T) * 0.5
+    components, component = _components(stiffness)
+    if components >= k:
+        return np.zeros(k), _constants(component, mass, k)
     if k > n // 2 or n < 200:  # Lanczos would build most of the space anyway
         values, vectors = np.linalg.eigh(scaled.toarray())
         values, vectors = values[:k], vectors[:, :k]
     else:
-        components, component = _components(stiffness)
-        if components >= k:
-            return np.zeros(k), _constants(component, mass, k)
         values, vectors = _lanczos(scaled, k, float(mass.sum()), components)
     order = np.argsort(values, kind="stable")
     functions = vectors[:, order] / root[:, None]
