@@ -261,6 +261,34 @@ def test_obj_comments(tmp_path: Path) -> None:
     assert mesh.texture.image is not None
 
 
+@pytest.mark.parametrize("name", ["a.ply", "a.obj", "a.off", "a.stl", "a.xyz"])
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path, name: str) -> None:
+    facets = "facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\n"
+    columns = "property float x\nproperty float y\nproperty float z\n"
+    text = {
+        "a.ply": f"ply\nformat ascii 1.0\nelement vertex 4\n{columns}end_header\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n",
+        "a.obj": "v 7 7 7\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 9 9 9\nf 2 3 4\n",
+        "a.off": "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n",
+        "a.stl": f"solid\n{facets}endsolid\n",
+        "a.xyz": "0 0 0\n1 0 0\n0 1 0\n0 0 1\n",
+    }[name]
+    shapes = []
+    for encoding in ("utf-8", "utf-8-sig"):
+        (tmp_path / name).write_text(text, encoding=encoding)
+        shapes.append(load(tmp_path / name))
+    np.testing.assert_array_equal(shapes[0].vertices, shapes[1].vertices)
+    assert [f.kind for f in shapes[0].source.findings] == [f.kind for f in shapes[1].source.findings]
+
+
+def test_a_comment_ends_with_its_line_whatever_ends_lines(tmp_path: Path) -> None:
+    text = "0 0 0\n1 0 0\n# the last two\n0 1 0\n1 1 1\n"
+    for end in ("\n", "\r\n", "\r"):
+        (tmp_path / "a.xyz").write_bytes(text.replace("\n", end).encode())
+        assert len(load(tmp_path / "a.xyz").vertices) == 4
+        (tmp_path / "a.off").write_bytes(f"OFF\n4 0 0\n{text}".replace("\n", end).encode())
+        assert len(load(tmp_path / "a.off").vertices) == 4
+
+
 @pytest.mark.parametrize(
     ("further", "color", "left_out"),
     [
