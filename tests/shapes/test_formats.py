@@ -368,3 +368,18 @@ def test_save_refuses_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         save(mesh, tmp_path / "nowhere" / "a.ply")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a.ply", "a.obj", "a.off", "a.stl", "a.glb"])
+def test_a_shape_without_vertices_is_not_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="no vertices"):
+        save(Mesh(np.zeros((0, 3)), np.zeros((0, 3), np.int32)), tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_what_an_empty_shape_does_not_have_is_none() -> None:
+    no_faces = describe(Mesh(np.eye(3), np.zeros((0, 3), np.int32)))
+    assert (no_faces["faces"], no_faces["area"], no_faces["closed"]) == (0, 0.0, False)
+    assert {no_faces[key] for key in ("mean_edge", "smallest_angle", "obtuse_share", "volume")} == {None}
+    nothing = describe(PointCloud(np.zeros((0, 3))))
+    assert (nothing["vertices"], nothing["bounding_box"], nothing["extent"]) == (0, None, None)

@@ -53,13 +53,19 @@ def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArr
     Raises
     ------
     InputError
-        For fewer than four points.
+        For fewer than four points, or where a normal is zero.
     """
     n = len(cloud.vertices)
     if n < 4:
         raise InputError(f"A cloud of {n} points has no surface; at least 4 are needed.")
     near = cKDTree(cloud.vertices).query(cloud.vertices, min(LOCAL_NEIGHBOURS + 1, n))[1].astype(np.int32)
     if cloud.normals is not None:
+        zero = np.flatnonzero(~cloud.normals.any(axis=1))
+        if len(zero):
+            raise InputError(
+                f"The normal of point {zero[0]} of the cloud (and of {len(zero) - 1} more) is zero. Leave the normals "
+                "out, and they are estimated."
+            )
         normals = _unit(cloud.normals)
         return *_complete_triangles(cloud.vertices, normals, near), normals
     normals = outward_normals(cloud.vertices)
