@@ -177,7 +177,9 @@ def _fitted(
     terms = np.stack([x * x / 2, x * y, y * y / 2, x * size, y * size, size**2 * np.ones_like(x)], axis=2)
     terms /= size[..., None] ** 2
     normal = np.einsum("ij,ija,ijb->iab", weight, terms, terms)
-    normal += 1e-9 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(6)
+    # Where points are too few for a fit, the smallest quadric that fits is taken; b occurs twice in its matrix, so that
+    # its size, and with it the fit, does not depend on the directions of x and y.
+    normal += 1e-9 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.diag([1.0, 2.0, 1.0, 1.0, 1.0, 1.0])
     fit = np.linalg.solve(normal, np.einsum("ij,ija,ij->ia", weight, terms, z)[..., None])[:, :3, 0]
     a, b, c = fit.T / reach**2
     u, v = first[part], second[part]
