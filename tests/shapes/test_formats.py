@@ -383,3 +383,12 @@ def test_what_an_empty_shape_does_not_have_is_none() -> None:
     assert {no_faces[key] for key in ("mean_edge", "smallest_angle", "obtuse_share", "volume")} == {None}
     nothing = describe(PointCloud(np.zeros((0, 3))))
     assert (nothing["vertices"], nothing["bounding_box"], nothing["extent"]) == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda c: Mesh(np.eye(3), np.array([[0, 1, 2]]), c), lambda c: PointCloud(np.eye(3), colors=c)]
+)
+def test_only_bytes_are_colors(make) -> None:
+    assert make(np.full((3, 4), 255, np.uint8)).colors.max() == 255
+    with pytest.raises(InputError, match="colors holds uint16, but uint8 are needed"):
+        make(np.full((3, 4), 65535, np.uint16))
