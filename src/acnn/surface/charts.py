@@ -149,7 +149,8 @@ def half_edges(surface: Surface) -> HalfEdges:
     apex = surface.vertices[np.roll(faces, 1, axis=1).reshape(-1)] - begin
     lengths = np.linalg.norm(along, axis=1)
     if not lengths.all():
-        a, b = flat[np.argmin(lengths)], flat[next_corner(np.argmin(lengths))]
+        zero = np.flatnonzero(lengths == 0)
+        a, b = flat[zero[0]], flat[next_corner(zero)[0]]
         raise InputError(
             f"Geodesic charts need edges of positive length, but vertices {a} and {b}, which an edge joins, "
             "coincide. Read the shape with acnn.load, which repairs it."
