@@ -161,6 +161,15 @@ def test_scaling_laws(faces: bool) -> None:
     np.testing.assert_allclose(acnn.shot_descriptors(w, f, 0.5 * s), acnn.shot_descriptors(v, f, 0.5), atol=1e-5)
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e-5, 1e9])
+def test_eigenpairs_are_the_same_in_any_unit_of_length(scale: float) -> None:
+    mesh = bumpy(3)
+    values, functions = acnn.eigenpairs(mesh.vertices, mesh.faces, 20)
+    scaled_values, scaled_functions = acnn.eigenpairs(scale * mesh.vertices, mesh.faces, 20)
+    np.testing.assert_allclose(scaled_values * scale**2, values, atol=1e-11 * values.max())
+    np.testing.assert_allclose(scaled_functions * scale, functions, atol=1e-10 * np.abs(functions).max())
+
+
 def test_isotropic_is_the_cotangent_laplacian() -> None:
     mesh = bumpy(2)
     L, M = acnn.cotangent_laplacian(mesh.vertices, mesh.faces)

@@ -253,7 +253,8 @@ def geodesic_distances(
     Raises
     ------
     InputError
-        Where the arrays do not make a surface, a source is no vertex, or exact distances are asked of a cloud.
+        Where the arrays do not make a surface, a source is no vertex, or exact distances are asked of a cloud or of a
+        mesh with an edge of more than two faces.
 
     Examples
     --------

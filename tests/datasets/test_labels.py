@@ -83,6 +83,9 @@ def test_shapes_with_classes_of_their_own_need_no_correspondence(tmp_path):
     (tmp_path / "shape_1.classes.npy").unlink()
     with pytest.raises(InputError, match=r"looked for shape_1\.classes\.txt and shape_1\.classes\.npy"):
         segmented(open_dataset(tmp_path)).samples[1].read()
+    np.save(tmp_path / "shape_1.classes.npy", np.array([0, 0xFFFF]))  # colours or other numbers, not classes
+    with pytest.raises(InputError, match=r"shape_1\.classes\.npy: line 2 is 65535, but classes"):
+        open_dataset(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,15 @@ def test_coverage_is_the_share_of_area_hit(grid):
     areas = grid.vertex_areas
     assert coverage(np.zeros(50, dtype=int), grid) == pytest.approx(areas[0] / areas.sum())
     assert coverage(np.arange(169), grid) == pytest.approx(1.0)
+    for point_map in ([0, -1], [0, 169]):
+        with pytest.raises(InputError, match=f"vertex 1 to {point_map[1]}"):
+            coverage(point_map, grid)
+
+
+def test_smoothness_needs_a_vertex_for_each_vertex(grid):
+    for point_map, words in ((np.arange(169) - 1, "vertex 0 to -1"), (np.arange(168), "169 whole numbers")):
+        with pytest.raises(InputError, match=words):
+            smoothness(point_map, grid, grid)
 
 
 def test_smoothness_is_one_for_an_isometry_and_grows_with_noise(sphere):

@@ -34,3 +34,17 @@ def test_a_report_averages_over_shapes():
 def test_without_known_classes_there_is_nothing_to_compare():
     with pytest.raises(InputError, match="shape_3: no vertex has a known class"):
         evaluate_classes(np.zeros(2, int), np.full(2, -1), np.ones(2), 2, "shape_3")
+
+
+@pytest.mark.parametrize(
+    ("predicted", "truth", "words"),
+    [
+        ([-1, 1, 1], [0, 1, 0], "the class of vertex 0 is -1"),
+        ([0, 2, 1], [0, 1, 0], "the class of vertex 1 is 2"),
+        ([0, 1, 1], [0, 1, 2], "the true class of vertex 2 is 2"),
+        ([0, 1], [0, 1, 1], "do not fit"),
+    ],
+)
+def test_classes_that_there_are_not_are_refused(predicted, truth, words):
+    with pytest.raises(InputError, match=words):
+        evaluate_classes(np.array(predicted), np.array(truth), np.ones(3), 2)

@@ -291,6 +291,8 @@ def test_wrong_inputs_are_named() -> None:
     layer = IntrinsicConv(3, 4, 4, 3)
     with pytest.raises(InputError, match=r"\(n, 3\)"):
         layer(torch.zeros(13, 5), patches)
+    with pytest.raises(InputError, match=r"torch\.int64.*\.float\(\)"):  # the result would be cut to whole numbers
+        layer(torch.ones(13, 3, dtype=torch.int64), patches)
     with pytest.raises(InputError, match="12 rows"):
         layer(torch.zeros(12, 3), patches)
     with pytest.raises(InputError, match="4 angles x 3 scales"):

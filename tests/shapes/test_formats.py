@@ -261,6 +261,34 @@ def test_obj_comments(tmp_path: Path) -> None:
     assert mesh.texture.image is not None
 
 
+@pytest.mark.parametrize("name", ["a.ply", "a.obj", "a.off", "a.stl", "a.xyz"])
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path, name: str) -> None:
+    facets = "facet normal 0 0 1\nouter loop\nvertex 0 0 0\nvertex 1 0 0\nvertex 0 1 0\nendloop\nendfacet\n"
+    columns = "property float x\nproperty float y\nproperty float z\n"
+    text = {
+        "a.ply": f"ply\nformat ascii 1.0\nelement vertex 4\n{columns}end_header\n0 0 0\n1 0 0\n0 1 0\n0 0 1\n",
+        "a.obj": "v 7 7 7\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 9 9 9\nf 2 3 4\n",
+        "a.off": "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n",
+        "a.stl": f"solid\n{facets}endsolid\n",
+        "a.xyz": "0 0 0\n1 0 0\n0 1 0\n0 0 1\n",
+    }[name]
+    shapes = []
+    for encoding in ("utf-8", "utf-8-sig"):
+        (tmp_path / name).write_text(text, encoding=encoding)
+        shapes.append(load(tmp_path / name))
+    np.testing.assert_array_equal(shapes[0].vertices, shapes[1].vertices)
+    assert [f.kind for f in shapes[0].source.findings] == [f.kind for f in shapes[1].source.findings]
+
+
+def test_a_comment_ends_with_its_line_whatever_ends_lines(tmp_path: Path) -> None:
+    text = "0 0 0\n1 0 0\n# the last two\n0 1 0\n1 1 1\n"
+    for end in ("\n", "\r\n", "\r"):
+        (tmp_path / "a.xyz").write_bytes(text.replace("\n", end).encode())
+        assert len(load(tmp_path / "a.xyz").vertices) == 4
+        (tmp_path / "a.off").write_bytes(f"OFF\n4 0 0\n{text}".replace("\n", end).encode())
+        assert len(load(tmp_path / "a.off").vertices) == 4
+
+
 @pytest.mark.parametrize(
     ("further", "color", "left_out"),
     [
@@ -340,3 +368,27 @@ def test_save_refuses_what_does_not_fit(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
         save(mesh, tmp_path / "nowhere" / "a.ply")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["a.ply", "a.obj", "a.off", "a.stl", "a.glb"])
+def test_a_shape_without_vertices_is_not_written(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="no vertices"):
+        save(Mesh(np.zeros((0, 3)), np.zeros((0, 3), np.int32)), tmp_path / name)
+    assert not (tmp_path / name).exists()
+
+
+def test_what_an_empty_shape_does_not_have_is_none() -> None:
+    no_faces = describe(Mesh(np.eye(3), np.zeros((0, 3), np.int32)))
+    assert (no_faces["faces"], no_faces["area"], no_faces["closed"]) == (0, 0.0, False)
+    assert {no_faces[key] for key in ("mean_edge", "smallest_angle", "obtuse_share", "volume")} == {None}
+    nothing = describe(PointCloud(np.zeros((0, 3))))
+    assert (nothing["vertices"], nothing["bounding_box"], nothing["extent"]) == (0, None, None)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda c: Mesh(np.eye(3), np.array([[0, 1, 2]]), c), lambda c: PointCloud(np.eye(3), colors=c)]
+)
+def test_only_bytes_are_colors(make) -> None:
+    assert make(np.full((3, 4), 255, np.uint8)).colors.max() == 255
+    with pytest.raises(InputError, match="colors holds uint16, but uint8 are needed"):
+        make(np.full((3, 4), 65535, np.uint16))

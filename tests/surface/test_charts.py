@@ -141,3 +141,7 @@ def test_what_has_no_charts_is_refused():
     far = np.vstack([mesh.vertices, 2 * mesh.vertices[0] - mesh.vertices[1:]])
     with pytest.raises(InputError, match=r"2 fans.*vertex 0.*acnn"):
         geodesic_charts(surface_of(Mesh(far, np.vstack([mesh.faces, touching]).astype(np.int32)), unit=1.0), 1.0)
+    doubled = mesh.vertices.copy()
+    doubled[mesh.faces[0, 1]] = doubled[mesh.faces[0, 0]]
+    with pytest.raises(InputError, match=r"vertices \d+ and \d+, .* coincide"):
+        geodesic_charts(surface_of(Mesh(doubled, mesh.faces), unit=1.0), 1.0)

@@ -7,6 +7,7 @@ from acnn.errors import InputError
 from acnn.shapes import PointCloud
 from acnn.surface import eigenpairs, principal_frames, stiffness, surface_of, vertex_normals
 from acnn.surface.cloud import quadric_tensors
+from acnn.surface.simplify import decimate
 
 
 def spectra(mesh, **cloud):
@@ -142,3 +143,12 @@ def test_a_point_that_noise_leaves_without_triangles_gets_one():
     points *= np.array([1.0, 1.0, 0.2]) / np.linalg.norm(points, axis=1, keepdims=True)
     surface = surface_of(PointCloud(points + random.normal(0, 0.08, (count, 3))))
     assert (surface.vertex_areas > 0).all()
+
+
+def test_curvature_turns_with_the_cloud_where_points_are_few() -> None:
+    human = builtin_human(0, 2)
+    points = human.vertices[decimate(human.vertices, human.faces, 1000)[0]]  # too coarse for the fingers
+    turn = rotation(3)
+    tensors, turned = (quadric_tensors(surface_of(PointCloud(x)), 3.0) for x in (points, points @ turn.T))
+    off = np.abs(turn @ tensors @ turn.T - turned).max(axis=(1, 2))
+    assert (off < 1e-4 * np.abs(tensors).max(axis=(1, 2))).all()

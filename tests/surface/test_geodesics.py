@@ -2,9 +2,11 @@ import numpy as np
 import pytest
 from analytic import bumpy, cylinder, grid, permuted, rotation, sphere
 
+from acnn.datasets import builtin_human
 from acnn.errors import InputError
 from acnn.shapes import Mesh, PointCloud
 from acnn.surface import GeodesicSolver, geodesic_diameter, geodesics_from, surface_of
+from acnn.surface.simplify import decimate
 
 
 def test_a_surface_is_its_own_surface_in_any_unit() -> None:
@@ -93,3 +95,32 @@ def test_bad_requests_are_refused():
         surface_of(sphere(1), unit=0.0)
     with pytest.raises(InputError, match="Vertex 12"):
         surface_of(Mesh(np.vstack([sphere(0).vertices, [[9.0, 9, 9]]]), sphere(0).faces))
+
+
+def test_exact_distances_of_meshes_that_are_not_manifold_are_refused() -> None:
+    mesh = sphere(1)
+    several = (("3 faces meet", mesh.faces[0, [1, 0]].tolist() + [5]), ("a face has vertex 0 twice", [0, 0, 1]))
+    for why, face in several:
+        surface = surface_of(Mesh(mesh.vertices, np.vstack([mesh.faces, [face]])))
+        with pytest.raises(InputError, match=why):
+            geodesics_from(surface, [0], "exact")
+        assert np.isfinite(geodesics_from(surface, [0], "graph")).all()
+
+
+def test_distances_of_a_cloud_do_not_depend_on_the_order_of_its_points() -> None:
+    human = builtin_human(2, 1)
+    points = human.vertices[decimate(human.vertices, human.faces, 400)[0]]  # coarse: many triangles overlap
+    order = np.random.default_rng(0).permutation(400)
+    one, other = surface_of(PointCloud(points)), surface_of(PointCloud(points[order]))
+    assert other.unit == pytest.approx(one.unit, rel=1e-9)
+    sources = np.arange(0, 400, 40)
+    np.testing.assert_allclose(geodesics_from(other, sources), geodesics_from(one, order[sources])[:, order], atol=1e-9)
+
+
+def test_an_edge_of_three_faces_is_crossed_from_each_to_each() -> None:
+    angles = np.radians([0.0, 120.0, 240.0])
+    tips = np.column_stack([np.full(3, 0.5), np.cos(angles), np.sin(angles)])
+    surface = surface_of(
+        Mesh(np.vstack([[[0.0, 0, 0], [1, 0, 0]], tips]), np.array([[0, 1, 2], [0, 1, 3], [0, 1, 4]])), 1.0
+    )
+    np.testing.assert_allclose(geodesics_from(surface, [2, 3, 4])[:, 2:], 2.0 * (1.0 - np.eye(3)), atol=1e-12)

@@ -6,7 +6,16 @@ from analytic import bumpy, sphere
 
 from acnn.errors import InputError
 from acnn.patches import PatchSettings, build_patches
-from acnn.surface import SpectraSettings, compute_spectra, principal_frames, stiffness_parts, surface_of
+from acnn.shapes import Mesh
+from acnn.surface import (
+    SpectraSettings,
+    compute_spectra,
+    eigenpairs,
+    principal_frames,
+    stiffness,
+    stiffness_parts,
+    surface_of,
+)
 from acnn.surface.spectra import sufficient_spectra, surface_eigenpairs
 
 SETTINGS = SpectraSettings(alpha=30.0, angles=3, count=40)
@@ -84,3 +93,16 @@ def test_progress_counts_angles_and_threads_change_nothing(surface, spectra):
 def test_wrong_settings_are_rejected(wrong):
     with pytest.raises(InputError):
         SpectraSettings(**wrong)
+
+
+def test_a_small_shape_of_many_components_has_a_constant_function_on_each_of_the_largest() -> None:
+    solid = sphere(0)
+    sizes = np.array([2.0, 5.0, 1.0, 4.0, 3.0])
+    vertices = np.concatenate([size * solid.vertices + 20 * size for size in sizes])
+    faces = np.concatenate([solid.faces + 12 * k for k in range(5)])
+    surface = surface_of(Mesh(vertices, faces), unit=1.0)
+    eigenvalues, eigenfunctions = eigenpairs(stiffness(surface), surface.vertex_areas, 3)
+    assert (eigenvalues == 0).all()
+    for function, component in zip(eigenfunctions.T, np.argsort(-sizes), strict=False):
+        members = np.arange(60) // 12 == component
+        np.testing.assert_allclose(function, members / np.sqrt(surface.vertex_areas[members].sum()), atol=1e-12)

@@ -3,8 +3,9 @@ import pytest
 from analytic import bumpy
 
 import acnn
-from acnn.shapes import Mesh
-from acnn.surface import surface, surface_of
+from acnn.errors import InputError
+from acnn.shapes import Mesh, PointCloud
+from acnn.surface import surface, surface_of, vertex_normals
 
 
 @pytest.fixture
@@ -41,3 +42,21 @@ def test_a_match_builds_the_surface_of_each_shape_once(built):
     a, b = bumpy(2), Mesh(bumpy(2).vertices[:, [1, 2, 0]], bumpy(2).faces)
     acnn.match(a, b, method="descriptors", refinement="none", cache=False)
     assert built == [len(a.vertices)] * 2
+
+
+def test_shapes_without_a_surface_are_refused_with_the_reason() -> None:
+    mesh = bumpy(1)
+    n = len(mesh.vertices)
+    nowhere = Mesh(np.vstack([mesh.vertices, [[np.nan, 0.0, 0.0]]]), mesh.faces)
+    normals = vertex_normals(mesh.vertices, mesh.faces)
+    normals[[3, 5]] = 0.0
+    several = (
+        (Mesh(np.zeros((0, 3)), np.zeros((0, 3), np.int32)), "has no vertices"),
+        (PointCloud(np.zeros((0, 3))), "has no vertices"),
+        (Mesh(mesh.vertices, np.zeros((0, 3), np.int32)), f"Vertex 0 .and {n - 1} more. belongs to no triangle"),
+        (nowhere, f"Vertex {n} .and 0 more. is not finite"),
+        (PointCloud(mesh.vertices, normals), "normal of point 3 of the cloud .and of 1 more. is zero"),
+    )
+    for shape, why in several:
+        with pytest.raises(InputError, match=why):
+            surface_of(shape)

@@ -243,7 +243,12 @@ def folder_classes(root: Path, shapes: Sequence[Path], reference: Mesh) -> Class
     if not files:
         return None
     names = _names(root / "classes.txt")
-    return Classes(names or _numbered(np.concatenate([_integers(file) for file in files])))
+    if names:
+        return Classes(names)
+    found = [_integers(file) for file in files]
+    for file, classes in zip(files, found, strict=True):
+        check_range(file, classes, -1, MOST - 1, "classes (from 0, -1 where unknown)")
+    return Classes(_numbered(np.concatenate(found)))
 
 
 def class_file(path: Path) -> Path | None:

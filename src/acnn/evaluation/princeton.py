@@ -214,6 +214,11 @@ def coverage(query_to_reference: ArrayLike, reference: Surface) -> float:
     float
         In 0..1.
 
+    Raises
+    ------
+    InputError
+        Where the map holds anything but vertices of the reference.
+
     Examples
     --------
     >>> import numpy as np
@@ -224,7 +229,7 @@ def coverage(query_to_reference: ArrayLike, reference: Surface) -> float:
     >>> round(coverage([0, 1, 1], surface), 6)
     0.5
     """
-    matched_vertices = np.unique(np.asarray(query_to_reference))
+    matched_vertices = np.unique(checked_point_map(query_to_reference, len(reference.vertices)))
     return float(reference.vertex_areas[matched_vertices].sum() / reference.vertex_areas.sum())
 
 
@@ -247,6 +252,11 @@ def smoothness(query_to_reference: ArrayLike, query: Surface, reference: Surface
     float
         E.
 
+    Raises
+    ------
+    InputError
+        Where the map holds anything but one vertex of the reference for each vertex of the query.
+
     Examples
     --------
     >>> import numpy as np
@@ -259,7 +269,8 @@ def smoothness(query_to_reference: ArrayLike, query: Surface, reference: Surface
     """
     from acnn.surface.laplacian import stiffness
 
-    positions = reference.vertices[np.asarray(query_to_reference)]
+    matched = checked_point_map(query_to_reference, len(reference.vertices), size=len(query.vertices))
+    positions = reference.vertices[matched]
     energy = float(np.einsum("nd,nd->", positions, stiffness(query) @ positions))
     return energy / (2.0 * float(reference.vertex_areas.sum()))
 

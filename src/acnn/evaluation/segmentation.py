@@ -64,18 +64,27 @@ def evaluate_classes(
     Raises
     ------
     InputError
-        Where no true class is known.
+        Where no true class is known, sizes do not fit, or a vertex with a known class is given one that there is not.
 
     Examples
     --------
     >>> evaluate_classes(np.array([0, 1, 1]), np.array([0, 1, 0]), np.array([1.0, 2.0, 1.0]), 2).accuracy
     0.75
     """
-    known = np.asarray(truth) >= 0
+    given, true, shape = np.asarray(predicted), np.asarray(truth), name or "The shape"
+    if not given.shape == true.shape == areas.shape == (len(areas),):
+        raise InputError(f"{shape}: {given.shape} classes, {true.shape} true ones and {areas.shape} areas do not fit.")
+    known = true >= 0
     total = float(areas[known].sum())
     if not total > 0:
-        raise InputError(f"{name or 'The shape'}: no vertex has a known class, so that classes cannot be compared.")
-    cell = np.asarray(truth, np.int64)[known] * count + np.asarray(predicted)[known]
+        raise InputError(f"{shape}: no vertex has a known class, so that classes cannot be compared.")
+    for what, classes in (("class", given), ("true class", true)):
+        wrong = np.flatnonzero(known & ((classes < 0) | (classes >= count)))
+        if len(wrong):
+            raise InputError(
+                f"{shape}: the {what} of vertex {wrong[0]} is {classes[wrong[0]]}; classes are 0 to {count - 1}."
+            )
+    cell = true[known].astype(np.int64) * count + given[known]
     confusion: FloatArray = np.zeros(count * count)
     np.add.at(confusion, cell, areas[known] / total)
     return SegmentationEvaluation(name, confusion.reshape(count, count))

@@ -164,6 +164,10 @@ class IntrinsicConv(nn.Module):
     def _check(self, f: torch.Tensor, patches: Patches) -> None:
         if f.ndim != 2 or f.shape[1] != self.in_features:
             raise InputError(f"The layer takes (n, {self.in_features}) features, but was given {tuple(f.shape)}.")
+        if not f.is_floating_point():
+            raise InputError(
+                f"The layer takes real numbers, but was given {f.dtype}. Convert the features with .float()."
+            )
         if len(f) != patches.n:
             raise InputError(f"{len(f)} rows of features for patches of {patches.n} vertices: one each is needed.")
         wanted = (self.angles or patches.angles, self.scales or patches.scales)

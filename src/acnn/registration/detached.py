@@ -205,7 +205,7 @@ def _aligned(template: _Template, faces: IntArray, seeds: IntArray, points: Floa
     """Motions that align principal axes of the points with those of regions as wide as they are, in the four ways."""
     centre, axes = _principal_axes(points, np.ones(len(points)))
     width = np.linalg.norm(points - centre, axis=1).max()
-    motions = []
+    motions: list[Motion] = []
     for row in template.distances(seeds)[:, faces]:
         inside = faces[row <= max(width, np.sort(row)[:FEWEST][-1])]
         middle, others = _principal_axes(template.centroids[inside], template.areas[inside])

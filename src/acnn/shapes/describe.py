@@ -59,12 +59,12 @@ def describe(shape: Mesh | PointCloud) -> dict[str, Any]:
     (True, 0, 0.1667)
     """
     points = _points_in_use(shape)
-    low, high = points.min(axis=0), points.max(axis=0)
+    box = np.stack([points.min(axis=0), points.max(axis=0)]) if len(points) else None
     summary: dict[str, Any] = {
         "kind": "mesh" if isinstance(shape, Mesh) else "cloud",
         "vertices": len(shape.vertices),
-        "bounding_box": [low.tolist(), high.tolist()],
-        "extent": (high - low).tolist(),
+        "bounding_box": None if box is None else box.tolist(),
+        "extent": None if box is None else (box[1] - box[0]).tolist(),
         "has_colors": shape.colors is not None,
     }
     if isinstance(shape, Mesh):
@@ -117,7 +117,7 @@ def _topology(mesh: Mesh, edges: Edges) -> dict[str, Any]:
         "nonmanifold_edges": nonmanifold_edges,
         "nonmanifold_vertices": nonmanifold_vertices,
         "oriented": oriented,
-        "closed": loops == 0 and manifold,
+        "closed": loops == 0 and manifold and m > 0,
         "boundary_loops": loops,
         "boundary_edges": len(half_edges),
         "boundary_lengths": np.sort(lengths)[::-1][:MAX_LOOPS_LISTED].tolist(),
@@ -133,6 +133,8 @@ def _vertex_components(mesh: Mesh, used: np.ndarray) -> int:
 
 
 def _measures(mesh: Mesh, edges: Edges, points: FloatArray) -> dict[str, Any]:
+    if not len(mesh.faces):
+        return {"area": 0.0, "mean_edge": None, "smallest_angle": None, "obtuse_share": None}
     scale = float(np.ptp(points, axis=0).max()) or 1.0
     p = corner_columns((mesh.vertices - points.mean(axis=0)) / scale, mesh.faces)
     sides = [minus(p[(i + 1) % 3], p[i]) for i in range(3)]  # side i runs from corner i to corner i + 1

@@ -60,6 +60,9 @@ UNSUPPORTED = {
 }
 """First bytes of known files that cannot be read, and what to report about them."""
 
+MARK = b"\xef\xbb\xbf"
+"""Byte order mark that some editors write before text in UTF-8."""
+
 
 @check_arguments
 def load(
@@ -105,6 +108,8 @@ def load(
     if kind not in (None, "mesh", "cloud"):
         raise InputError(f"kind is '{kind}'; use 'mesh', 'cloud' or None.")
     data = read_bytes(path)
+    if not _is_binary_stl(data):
+        data = data.removeprefix(MARK)
     with _errors_of(path):
         from acnn.shapes.check import build_shape
 
@@ -207,14 +212,14 @@ def format_by_name(path: Path) -> str | None:
 def format_by_content(data: bytes) -> str | None:
     """The format that a file's first bytes identify, or None."""
     head = data[:512]
-    stripped = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    stripped = head.lstrip(MARK + b" \t\r\n")
     if re.match(rb"ply\s", head):
         return "ply"
     if head.startswith(b"glTF"):
         return "gltf"
     if head.startswith(b"\x93NUMPY"):
         return "npy"
-    if len(data) >= 84 and len(data) == 84 + 50 * int.from_bytes(data[80:84], "little"):
+    if _is_binary_stl(data):
         return "stl"
     if re.match(rb"(ST)?C?N?4?n?OFF\b", stripped):
         return "off"
@@ -223,13 +228,18 @@ def format_by_content(data: bytes) -> str | None:
     if stripped.startswith(b"{") and b'"asset"' in data:
         return "gltf"
     if b"\0" not in head:
-        text = re.sub(rb"#[^\n]*", b"", data[:8192])
+        text = re.sub(rb"#[^\r\n]*", b"", data[:8192])
         if re.search(rb"(?m)^[ \t]*v[ \t]+[-+.\d]\S*[ \t]+[-+.\d]\S*[ \t]+[-+.\d]", text):
             return "obj"
         number = rb"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?"
         if re.match(rb"\s*(\d+\s*\n\s*)?(" + number + rb"[ \t,;]+){2}" + number + rb"([ \t,;]|\r?\n|$)", text):
             return "xyz"
     return None
+
+
+def _is_binary_stl(data: bytes) -> bool:
+    """Whether a file is as long as its number of faces says; its first 80 bytes may be anything."""
+    return len(data) >= 84 and len(data) == 84 + 50 * int.from_bytes(data[80:84], "little")
 
 
 def _read(data: bytes, path: Path) -> RawShape:

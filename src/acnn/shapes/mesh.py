@@ -350,7 +350,7 @@ def _check_rows(where: str, name: str, array: Any, width: int, kinds: str, rows:
         raise InputError(
             f"{where}: {name} has shape {array.shape}, but ({'n' if rows is None else rows}, {width}) is needed."
         )
-    if array.dtype.kind not in kinds:
+    if array.dtype.kind not in kinds or (kinds == "u" and array.dtype != np.uint8):
         needed = {"fiu": "real numbers", "f": "real numbers", "iu": "integers", "u": "uint8"}[kinds]
         raise InputError(f"{where}: {name} holds {array.dtype}, but {needed} are needed.")
     return len(array)

@@ -70,6 +70,8 @@ def save(shape: Mesh | PointCloud, path: str | os.PathLike[str]) -> tuple[str, .
     form = format_to_write(shape, path)
     if not path.parent.is_dir():
         raise InputError(f"{path}: the folder {path.parent} does not exist. Create it first.")
+    if not len(shape.vertices):
+        raise InputError(f"{path.name}: not written, since the shape has no vertices.")
     if not np.isfinite(shape.vertices).all():
         raise InputError(
             f"{path.name}: not written, since some coordinates are not finite. Load the shape with repair."

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from acnn.arguments import check_arguments
 from acnn.errors import InputError
-from acnn.shapes.topology import fans, mesh_edges, orientations_agree
+from acnn.shapes.topology import fans, mesh_edges, next_corner, orientations_agree
 from acnn.surface.chart_kernels import HalfEdges, charts_of
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
@@ -94,7 +94,8 @@ def geodesic_charts(surface: Surface, radius: float, threads: int | None = None)
     Raises
     ------
     InputError
-        Where the surface is that of a cloud, or of a mesh that is not manifold; or where the radius is not positive.
+        Where the surface is that of a cloud, or of a mesh that is not manifold or has an edge of length zero; or where
+        the radius is not positive.
     """
     if not (np.isfinite(radius) and radius > 0):
         raise InputError(f"The radius of geodesic charts must be a positive number, not {radius}.")
@@ -118,7 +119,7 @@ def half_edges(surface: Surface) -> HalfEdges:
     Raises
     ------
     InputError
-        Where the surface is that of a cloud, or of a mesh that is not an oriented manifold.
+        Where the surface is that of a cloud, or of a mesh that is not an oriented manifold or has an edge of length 0.
     """
     if surface.is_cloud:
         raise InputError("Geodesic charts need a mesh, not a point cloud: use the method 'acnn', which takes clouds.")
@@ -146,7 +147,14 @@ def half_edges(surface: Surface) -> HalfEdges:
     begin = surface.vertices[flat]
     along = surface.vertices[np.roll(faces, -1, axis=1).reshape(-1)] - begin
     apex = surface.vertices[np.roll(faces, 1, axis=1).reshape(-1)] - begin
-    lengths = np.maximum(np.linalg.norm(along, axis=1), 1e-300)
+    lengths = np.linalg.norm(along, axis=1)
+    if not lengths.all():
+        zero = np.flatnonzero(lengths == 0)
+        a, b = flat[zero[0]], flat[next_corner(zero)[0]]
+        raise InputError(
+            f"Geodesic charts need edges of positive length, but vertices {a} and {b}, which an edge joins, "
+            "coincide. Read the shape with acnn.load, which repairs it."
+        )
     x = np.einsum("ij,ij->i", apex, along) / lengths
     y = np.linalg.norm(np.cross(along, apex), axis=1) / lengths
     # Half-edges in the order of preference, worst first: the last one written at a vertex remains.

@@ -53,13 +53,19 @@ def triangulate_cloud(cloud: PointCloud) -> tuple[IntArray, FloatArray, FloatArr
     Raises
     ------
     InputError
-        For fewer than four points.
+        For fewer than four points, or where a normal is zero.
     """
     n = len(cloud.vertices)
     if n < 4:
         raise InputError(f"A cloud of {n} points has no surface; at least 4 are needed.")
     near = cKDTree(cloud.vertices).query(cloud.vertices, min(LOCAL_NEIGHBOURS + 1, n))[1].astype(np.int32)
     if cloud.normals is not None:
+        zero = np.flatnonzero(~cloud.normals.any(axis=1))
+        if len(zero):
+            raise InputError(
+                f"The normal of point {zero[0]} of the cloud (and of {len(zero) - 1} more) is zero. Leave the normals "
+                "out, and they are estimated."
+            )
         normals = _unit(cloud.normals)
         return *_complete_triangles(cloud.vertices, normals, near), normals
     normals = outward_normals(cloud.vertices)
@@ -171,7 +177,9 @@ def _fitted(
     terms = np.stack([x * x / 2, x * y, y * y / 2, x * size, y * size, size**2 * np.ones_like(x)], axis=2)
     terms /= size[..., None] ** 2
     normal = np.einsum("ij,ija,ijb->iab", weight, terms, terms)
-    normal += 1e-9 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(6)
+    # Where points are too few for a fit, the smallest quadric that fits is taken; b occurs twice in its matrix, so that
+    # its size, and with it the fit, does not depend on the directions of x and y.
+    normal += 1e-9 * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.diag([1.0, 2.0, 1.0, 1.0, 1.0, 1.0])
     fit = np.linalg.solve(normal, np.einsum("ij,ija,ij->ia", weight, terms, z)[..., None])[:, :3, 0]
     a, b, c = fit.T / reach**2
     u, v = first[part], second[part]

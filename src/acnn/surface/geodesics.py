@@ -12,6 +12,7 @@ Three methods:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import combinations
 from typing import Literal
 
 import numpy as np
@@ -19,11 +20,14 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components, dijkstra
 
 from acnn.errors import InputError
-from acnn.shapes.topology import mesh_edges
+from acnn.shapes.topology import Edges, mesh_edges
 from acnn.surface.surface import Surface
 from acnn.types import FloatArray, IntArray
 
 Method = Literal["graph", "edges", "exact"]
+
+MOST_FACES = 16
+"""Faces of an edge up to which paths across it count; the pairs of faces grow with the square. Clouds have up to 6."""
 
 
 class GeodesicSolver:
@@ -38,7 +42,7 @@ class GeodesicSolver:
     Raises
     ------
     InputError
-        For an unknown method, or `exact` on a cloud.
+        For an unknown method, or `exact` on a cloud or on a mesh with an edge of more than two faces.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class GeodesicSolver:
         elif method == "exact":
             if surface.is_cloud:
                 raise InputError("Exact geodesics need a mesh; use method='graph' for a point cloud.")
+            _check_edges(surface)
             from pygeodesic.geodesic import PyGeodesicAlgorithmExact
 
             self._exact = PyGeodesicAlgorithmExact(surface.vertices, surface.faces)
@@ -108,6 +113,19 @@ class GeodesicSolver:
             yield first, self.distances_from(np.arange(first, min(first + rows, n)))
 
 
+def _check_edges(surface: Surface) -> None:
+    """Raise InputError where an edge has more than two faces, or is a single vertex: pygeodesic would crash."""
+    edges = mesh_edges(surface.faces)
+    wrong = np.flatnonzero((edges.counts > 2) | (edges.vertices[:, 0] == edges.vertices[:, 1]))
+    if len(wrong):
+        a, b = edges.vertices[wrong[0]]
+        why = f"{edges.counts[wrong[0]]} faces meet at the edge between vertices {a} and {b}"
+        raise InputError(
+            f"Exact geodesics need a manifold mesh, but {why if a != b else f'a face has vertex {a} twice'}. Use "
+            "method='graph', or repair the shape with acnn.from_arrays or acnn.load."
+        )
+
+
 def geodesics_from(surface: Surface, sources: Sequence[int] | IntArray, method: Method = "graph") -> FloatArray:
     """Geodesic distances of all vertices from each source, in normalised units.
 
@@ -128,7 +146,7 @@ def geodesics_from(surface: Surface, sources: Sequence[int] | IntArray, method: 
     Raises
     ------
     InputError
-        For an unknown method or source, or `exact` on a cloud.
+        For an unknown method or source, or `exact` on a cloud or on a mesh with an edge of more than two faces.
 
     Examples
     --------
@@ -158,13 +176,15 @@ def distance_graph(surface: Surface, *, diagonals: bool = True) -> sp.csr_array:
     """
     n = len(surface.vertices)
     table = mesh_edges(surface.faces)
-    edges, inner = table.vertices, (table.counts > 1) & diagonals
+    edges = table.vertices
     lengths = np.linalg.norm(surface.vertices[edges[:, 0]] - surface.vertices[edges[:, 1]], axis=1)
     i, j, d = [edges[:, 0]], [edges[:, 1]], [lengths]
-    ends, length = _unfolded_diagonals(surface.vertices, edges[inner], table.opposite[inner])
-    i.append(ends[:, 0])
-    j.append(ends[:, 1])
-    d.append(length)
+    if diagonals:
+        for crossed, opposite in _face_pairs(table):
+            ends, length = _unfolded_diagonals(surface.vertices, crossed, opposite)
+            i.append(ends[:, 0])
+            j.append(ends[:, 1])
+            d.append(length)
     a, b = np.concatenate(i), np.concatenate(j)
     low, high, weight = np.minimum(a, b).astype(np.int64), np.maximum(a, b).astype(np.int64), np.concatenate(d)
     # A pair may occur twice (an edge that is also a diagonal): its shorter length is used, where coo would add them.
@@ -177,6 +197,20 @@ def distance_graph(surface: Surface, *, diagonals: bool = True) -> sp.csr_array:
     graph = (half + half.T).tocsr()
     graph.indices, graph.indptr = graph.indices.astype(np.int32), graph.indptr.astype(np.int32)
     return graph
+
+
+def _face_pairs(table: Edges) -> Iterator[tuple[IntArray, IntArray]]:
+    """(p, 2) ends of edges, and the opposite corners of two faces there: every pair of faces, whatever their order.
+
+    The triangles of a cloud overlap, so that an edge may have several. Edges of more than `MOST_FACES` are left out.
+    """
+    apex = table.corners.reshape(-1, 3)[:, [2, 0, 1]].reshape(-1)
+    for count in range(2, MOST_FACES + 1):
+        chosen = np.flatnonzero(table.counts == count)
+        if len(chosen):
+            corners = apex[table.order[table.starts[chosen][:, None] + np.arange(count)]]  # (edges, count)
+            for first, second in combinations(range(count), 2):
+                yield table.vertices[chosen], corners[:, [first, second]]
 
 
 def _unfolded_diagonals(vertices: FloatArray, edges: IntArray, opposite: IntArray) -> tuple[IntArray, FloatArray]:

@@ -278,19 +278,22 @@ def eigenpairs(stiffness: sp.csr_array, mass: FloatArray, k: int) -> tuple[Float
         )
     if not np.isfinite(stiffness.data).all():
         raise InputError("The Laplacian has entries that are not finite: the shape has triangles without area.")
-    root = np.sqrt(mass)
+    # ARPACK takes eigenvalues of the inverse below 4e-11 for rounding, so areas must be of size 1. Powers of two divide
+    # them without any rounding.
+    unit = 2.0 ** np.round(0.5 * np.log2(mass.sum()))
+    root = np.sqrt(mass) / unit
     scaled = sp.csc_array(sp.diags_array(1 / root) @ stiffness @ sp.diags_array(1 / root))
     scaled = (scaled + scaled.T) * 0.5
+    components, component = _components(stiffness)
+    if components >= k:
+        return np.zeros(k), _constants(component, mass, k)
     if k > n // 2 or n < 200:  # Lanczos would build most of the space anyway
         values, vectors = np.linalg.eigh(scaled.toarray())
         values, vectors = values[:k], vectors[:, :k]
     else:
-        components, component = _components(stiffness)
-        if components >= k:
-            return np.zeros(k), _constants(component, mass, k)
-        values, vectors = _lanczos(scaled, k, float(mass.sum()), components)
+        values, vectors = _lanczos(scaled, k, float((root**2).sum()), components)
     order = np.argsort(values, kind="stable")
-    functions = vectors[:, order] / root[:, None]
+    functions = vectors[:, order] / root[:, None] / unit
     largest = np.argmax(np.abs(functions), axis=0)
     functions *= np.where(functions[largest, np.arange(k)] < 0, -1.0, 1.0)
     # Rayleigh quotients from differences along edges keep small eigenvalues accurate where slivers have huge entries.

@@ -182,6 +182,14 @@ def _surface_of_size_1(shape: Shape) -> Surface:
     # This module takes a Surface and so imports this one.
     from acnn.surface.cloud import triangulate_cloud
 
+    if not len(shape.vertices):
+        raise InputError("The shape has no vertices: there is no surface to work on.")
+    invalid = np.flatnonzero(~np.isfinite(shape.vertices).all(axis=1))
+    if len(invalid):
+        raise InputError(
+            f"Vertex {invalid[0]} (and {len(invalid) - 1} more) is not finite and belongs to no triangle. Read the "
+            "shape with acnn.load, or repair the file with 'acnn info SHAPE --repair OUT'."
+        )
     # Coordinates far from the origin, or far from 1 in size, would lose digits in everything computed from them.
     centre = shape.vertices.mean(axis=0)
     extent = float(np.abs(shape.vertices - centre).max())

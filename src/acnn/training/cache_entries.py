@@ -29,7 +29,7 @@ from acnn.types import FloatArray
 PATCH_VERSION = 5
 """To be raised whenever the same settings give other operators, spectra or units than before."""
 
-CLOUD_VERSION = 3
+CLOUD_VERSION = 4
 """The same for what changes with point clouds only, descriptors included."""
 
 DESCRIPTOR_VERSION = 3

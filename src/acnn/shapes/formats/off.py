@@ -23,7 +23,7 @@ def read_off(data: bytes, path: Path) -> RawShape:
     texture coordinate. Plain OFF with 6 or 7 numbers per line is read as COFF, as many programs write it.
     """
     if b"#" in data:
-        data = re.sub(rb"#[^\n]*", b"", data)
+        data = re.sub(rb"#[^\r\n]*", b"", data)
     match = HEADER.match(data)
     if match is None:
         raise FormatError("the first word is not OFF")

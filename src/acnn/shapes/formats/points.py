@@ -23,7 +23,7 @@ def read_xyz(data: bytes, path: Path) -> RawShape:
     the number of points. Three numbers that have length 1 on every line are normals; three integers in 0..255, or
     fractions in 0..1 that are not normals, are colours.
     """
-    data = re.sub(rb"(#|//)[^\n]*", b"", data).replace(b",", b" ").replace(b";", b" ")
+    data = re.sub(rb"(#|//)[^\r\n]*", b"", data).replace(b",", b" ").replace(b";", b" ")
     table = TextTable(data)
     first = 0
     if table.rows and table.words[0] == 1:
