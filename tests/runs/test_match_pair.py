@@ -374,5 +374,6 @@ def test_coarse_humans_are_matched_on_finer_copies():
     assert found.report.working_copies["a"]["working"] > 1500
     errors = np.linalg.norm(b.vertices[found.a_to_b] - b.vertices, axis=1)
     assert (errors > 0.3).mean() < 0.01
+    assert repr(found) == f"PairMatch(600 vertices, {found.verdict}, mean confidence {found.confidence.mean():.2f})"
     own = match(a, b, working_size=0, cache=False)
     assert not own.copies[0].is_copy

@@ -211,7 +211,7 @@ def judge_map(
     areas = measured.areas
     expected = float(areas @ np.asarray(confidence))
     weak = float(areas[measured.trust < WEAK].sum())
-    crowded = 1.0 - float(areas @ room(matched, query, reference))
+    crowded = max(0.0, 1.0 - float(areas @ room(matched, query, reference)))
     jumps = map_discontinuity(matched, query, reference)
     upright, reach = _upright(matched, query, reference), _reach(matched, query, reference)
 

@@ -25,7 +25,12 @@ class _Judged:
     """What matches of both kinds have."""
 
     judgement: Judgement
+    confidence: FloatArray
     report: Any  # of the class that each kind has
+
+    def __repr__(self) -> str:
+        count, sure = len(self.confidence), self.confidence.mean()
+        return f"{type(self).__name__}({count:,} vertices, {self.verdict}, mean confidence {sure:.2f})"
 
     @property
     def verdict(self) -> Verdict:
@@ -39,7 +44,7 @@ class _Judged:
         return self.report.as_dict()
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ShapeMatch(_Judged):
     """A shape matched to the reference.
 
@@ -71,7 +76,7 @@ class ShapeMatch(_Judged):
     working_copy: WorkingCopy
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairMatch(_Judged):
     """Shape A matched to shape B.
 

@@ -156,9 +156,14 @@ def map_through_network(
     start = first.compose(invert_through_reference(whole, reference, sure), len(whole))
     refined = refine(start, here, there, method)
     matched = refined.query_to_reference
+    own, backward = (None, None) if back is None else back.result()
 
     def evidence(a_to_b: IntArray) -> FloatArray:
-        return first.mass_near(whole[a_to_b], reference.vertices, NEAR).astype(float)
+        near = first.mass_near(whole[a_to_b], reference.vertices, NEAR).astype(float)
+        if own is None:
+            return near
+        # Where the output for one shape is wrong, that for the other mostly is not.
+        return 0.5 * (near + second.rows(a_to_b).mass_near(own, reference.vertices, NEAR))
 
     report = MatchReport(
         route="network",
@@ -169,20 +174,19 @@ def map_through_network(
         refinement=refined.report.as_dict(),
         **known_before,
     )
-    backward = None if back is None else back.result()
     return CopyMap(here, there, matched, (whole[matched], whole), report, start, evidence, backward)
 
 
 def _backward(
     outputs: tuple[SoftMap, SoftMap], surfaces: tuple[Surface, Surface], run: Run, method: RefineMethod
-) -> tuple[IntArray, FloatArray]:
-    """Vertices of A for those of B by the network output for B, through the refined map of A, and their confidence."""
+) -> tuple[IntArray, tuple[IntArray, FloatArray]]:
+    """The refined map of A to the reference; vertices of A by the network output for B through it, and confidence."""
     (first, second), (here, there), reference = outputs, surfaces, run.reference_surface
-    whole = refine(first, here, reference, method).query_to_reference
-    sure = first.mass_near(whole, reference.vertices, NEAR)
-    matched = second.compose(invert_through_reference(whole, reference, sure), len(whole)).query_to_reference
-    evidence = second.mass_near(whole[matched], reference.vertices, NEAR).astype(float)
-    return matched, map_confidence(matched, there, here, MapMeter(there, here)(matched, evidence))
+    own = refine(first, here, reference, method).query_to_reference
+    sure = first.mass_near(own, reference.vertices, NEAR)
+    matched = second.compose(invert_through_reference(own, reference, sure), len(own)).query_to_reference
+    evidence = second.mass_near(own[matched], reference.vertices, NEAR).astype(float)
+    return own, (matched, map_confidence(matched, there, here, MapMeter(there, here)(matched, evidence)))
 
 
 def best_with_filtered(found: CopyMap, meter: MapMeter) -> CopyMap:

@@ -21,7 +21,7 @@ from acnn.files import check_outputs
 from acnn.input_files import read_json
 from acnn.methods.method import Method, TrainingData
 from acnn.methods.registry import METHODS, trained_method
-from acnn.methods.run import FILES, RunRecord, write_run
+from acnn.methods.run import FILES, RunRecord, open_run, write_run
 from acnn.network.architecture import with_head
 from acnn.progress import Progress, begin_stage
 from acnn.reports import Report
@@ -135,6 +135,8 @@ def train_run(
         seconds_preparing=time.perf_counter() - began,
     )
     content = {use: [s.content for s in shapes] for use, shapes in (("train", learning), ("validation", validating))}
+    if config.train.start:  # its shapes were seen in training, too
+        content["train"] += (open_run(config.train.start).record.content or {}).get("train", [])
     write_run(out, dataset, config, replace(record, content=content))
     last: dict[str, Any] = {}
     steps = begin_stage(progress, "training")
