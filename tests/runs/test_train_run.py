@@ -66,6 +66,8 @@ def test_a_run_starts_from_the_weights_of_another(tmp_path, monkeypatch):
     for old, new in ((before.layers[1], after.layers[1]), (before.classifier, after.classifier)):
         torch.testing.assert_close(new.weight, old.weight)
     assert not after.layers[2].norm.weight.any()
+    seen, own = (open_run(tmp_path / name).record.content["train"] for name in ("second", "first"))
+    assert seen[len(own) :] == own  # what the first run was trained on, the second one has seen, too
     other = config.with_changes({"start": str(first), "architecture": "FC9+IC8+Softmax"})
     with pytest.raises(InputError, match="cannot start from"):
         train_run(str(shapes), tmp_path / "third", other)
