@@ -33,6 +33,9 @@ many. Mean error x 100 of three pairs of built-in humans of 600 and 800 vertices
 refined to 1,250, 1,800 and 2,500; of two noisy pairs of 800 and 1,000: 4.3, 4.1, 2.5 and 3.0. From 1,000 vertices on,
 refined copies are hardly better (1.29 and 1.24), from 1,500 no better."""
 
+COARSEST = 300
+"""Meshes of fewer vertices stay as they are: what their large faces leave out, no splitting brings back."""
+
 PREVIEW = 30_000
 """Vertices with which a larger shape is shown; shapes of more than twice as many are reduced to it before they are
 made even."""
@@ -132,7 +135,8 @@ def working_copy(shape: Shape, size: int, coarse: int = 0) -> WorkingCopy:
     size : int
         Largest number of vertices; 0 for no copy.
     coarse : int
-        A mesh of fewer vertices is refined to `FINER` of them, or to `size` if that is less; 0 refines none.
+        A mesh of fewer vertices, but at least `COARSEST`, is refined to `FINER` of them, or to `size` if that is less; 0
+        refines none.
 
     Returns
     -------
@@ -166,7 +170,7 @@ def working_copy(shape: Shape, size: int, coarse: int = 0) -> WorkingCopy:
         normals = None if preview.normals is None else preview.normals[kept]
         copy = PointCloud(preview.vertices[kept], normals)
         return WorkingCopy(shape, copy, f"has more than {size:,} points", preview)
-    if n < min(coarse, size):
+    if COARSEST <= n < min(coarse, size):
         return WorkingCopy(shape, _even_mesh(preview, min(size, FINER)), f"has fewer than {coarse:,} vertices", preview)
     if n <= size:
         return WorkingCopy(shape, shape, f"has no more than {size:,} vertices", preview)
