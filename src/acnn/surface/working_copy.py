@@ -135,8 +135,8 @@ def working_copy(shape: Shape, size: int, coarse: int = 0) -> WorkingCopy:
     size : int
         Largest number of vertices; 0 for no copy.
     coarse : int
-        A mesh of fewer vertices, but at least `COARSEST`, is refined to `FINER` of them, or to `size` if that is less; 0
-        refines none.
+        A mesh of fewer vertices, but at least `COARSEST`, is refined to `FINER` of them, or to `size` if that is
+        less; 0 refines none.
 
     Returns
     -------
