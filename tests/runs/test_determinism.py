@@ -27,7 +27,7 @@ for route, method in {routes}.items():
 
 @pytest.fixture(scope="module")
 def pair() -> tuple[Mesh, Mesh]:
-    copies = (working_copy(acnn.builtin_human(*which), 600).shape for which in ((0, 0), (3, 2)))
+    copies = (working_copy(acnn.builtin_human(*which), 1000).shape for which in ((0, 0), (3, 2)))
     # in single precision, which files keep
     return tuple(Mesh(copy.vertices.astype(np.float32).astype(float), copy.faces) for copy in copies)
 

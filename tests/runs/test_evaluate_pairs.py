@@ -28,11 +28,11 @@ PLAIN = PairSettings(method="descriptors", refinement="none", remesh=False)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two humans of 600 vertices and one connectivity."""
+    """Two humans of 1,000 vertices and one connectivity."""
     root = tmp_path_factory.mktemp("pairs") / "people"
     root.mkdir()
     humans = builtin_humans()
-    kept, faces = decimate(humans.mesh(0).vertices, humans.faces, 600)
+    kept, faces = decimate(humans.mesh(0).vertices, humans.faces, 1000)
     for name, index in (("p0", 0), ("p1", 3)):
         save(Mesh(humans.vertices[index][kept].astype(float), faces), root / f"{name}.ply")
     return root
@@ -84,7 +84,7 @@ def test_self_pairs_are_counted_apart(folder: Path, exact_match: list[Any]) -> N
     assert not failures
     assert len(exact_match) == 4
     assert report["self_pairs"]["pairs"] == 2
-    assert report["vertices"] == 2 * 600
+    assert report["vertices"] == 2 * 1000
     assert report["exact"] == 1
     assert report["confidence"]["calibration_error"] == pytest.approx(0, abs=0.006)
 

@@ -15,7 +15,8 @@ PROGRAM = """
 import signal, sys, time
 from pathlib import Path
 
-from acnn.cli._commands import command, run_alone
+from acnn.cli._commands import command
+from acnn.cli._program import run_alone
 from acnn.files import atomic_file
 from acnn.training.parallel import run_in_processes
 

@@ -110,7 +110,8 @@ def train(
     if unlabelled and method in (None, "acnn") and preset is None:
         preset = "unlabelled"
     begun = folder / "config.toml"
-    if resume and not unlabelled and preset is method is task is None and begun.is_file():
+    started = begun.is_file() and (folder / "run.json").is_file()
+    if resume and not unlabelled and preset is method is task is None and started:
         preset = str(begun)
     config = config_of_method(method, preset, task).with_changes(settings_of(changes) | given)
 

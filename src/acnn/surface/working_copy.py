@@ -27,11 +27,12 @@ of 3,000, 1.10 with copies of 2,500, which take three quarters of the time."""
 SMALLEST = 100
 """Least size of a working copy: below it, a body has no limbs."""
 
-COARSE, FINER = 1000, 1800
-"""Meshes of fewer vertices are refined to some `FINER`: the pretrained model and descriptors know surfaces of about so
-many. Mean error x 100 of three pairs of built-in humans of 600 and 800 vertices: 2.04 as they are, 1.55, 1.45 and 1.42
-refined to 1,250, 1,800 and 2,500; of two noisy pairs of 800 and 1,000: 4.3, 4.1, 2.5 and 3.0. From 1,000 vertices on,
-refined copies are hardly better (1.29 and 1.24), from 1,500 no better."""
+COARSE, FINER = 1000, 1150
+"""Meshes of fewer vertices are refined: edges longer than 4/3 of those of an even triangulation of `FINER` vertices are
+split, which makes some 1,800. The pretrained model and descriptors know surfaces of about so many. Mean error x 100 of
+three pairs of built-in humans of 600 and 800 vertices: 2.04 as they are, 1.55, 1.45 and 1.42 on even copies of 1,250,
+1,800 and 2,500; of two noisy pairs of 800 and 1,000: 4.3, 4.1, 2.5 and 3.0. From 1,000 vertices on, such copies are
+hardly better (1.29 and 1.24), from 1,500 no better."""
 
 COARSEST = 300
 """Meshes of fewer vertices stay as they are: what their large faces leave out, no splitting brings back."""
@@ -135,8 +136,7 @@ def working_copy(shape: Shape, size: int, coarse: int = 0) -> WorkingCopy:
     size : int
         Largest number of vertices; 0 for no copy.
     coarse : int
-        A mesh of fewer vertices, but at least `COARSEST`, is refined to `FINER` of them, or to `size` if that is
-        less; 0 refines none.
+        A mesh of fewer vertices, but at least `COARSEST`, is refined (`FINER`); 0 refines none.
 
     Returns
     -------
@@ -171,7 +171,9 @@ def working_copy(shape: Shape, size: int, coarse: int = 0) -> WorkingCopy:
         copy = PointCloud(preview.vertices[kept], normals)
         return WorkingCopy(shape, copy, f"has more than {size:,} points", preview)
     if COARSEST <= n < min(coarse, size):
-        return WorkingCopy(shape, _even_mesh(preview, min(size, FINER)), f"has fewer than {coarse:,} vertices", preview)
+        return WorkingCopy(
+            shape, _even_mesh(preview, min(size, FINER), False), f"has fewer than {coarse:,} vertices", preview
+        )
     if n <= size:
         return WorkingCopy(shape, shape, f"has no more than {size:,} vertices", preview)
     return WorkingCopy(shape, _even_mesh(preview, size), f"has more than {size:,} vertices", preview)
@@ -228,7 +230,12 @@ def _even_edge(area: float, vertices: int) -> float:
     return math.sqrt(2.0 / math.sqrt(3.0) * area / vertices)
 
 
-def _even_mesh(mesh: Mesh, size: int) -> Mesh:
+def _even_mesh(mesh: Mesh, size: int, collapse: bool = True) -> Mesh:
+    """Without collapsed edges the size is approximate.
+
+    Halves of edges lie in the faces of a coarse mesh, so that it costs nothing to collapse any of them: rounding would
+    choose, and neither a rotated mesh nor one with permuted vertices would have the same copy.
+    """
     mesh = _without_debris(mesh)
     corners = mesh.vertices[mesh.faces]
     area = 0.5 * np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1).sum()
@@ -236,6 +243,8 @@ def _even_mesh(mesh: Mesh, size: int) -> Mesh:
     order, points, faces = _ordered(mesh)
     longest = LONGEST * _even_edge(float(area), size)
     points, faces = split_long_edges(points, faces, longest, limit=4 * (len(order) + size))
+    if not collapse:
+        return Mesh(points, faces)
     kept, coarse = decimate(points, faces, min(size, len(points)), required=False)
     return Mesh(points[kept], coarse)
 
