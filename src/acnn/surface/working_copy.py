@@ -127,7 +127,7 @@ def working_copy(shape: Shape, size: int, coarse: int = 0) -> WorkingCopy:
 
     Long edges of a mesh are split, then edges are collapsed (`decimate`), so that its vertices are spread evenly
     however it is triangulated. Its boundary stays where it is. A cloud is reduced to points that are as far from each
-    other as possible. A coarse mesh is refined in the same way; its surface stays the same.
+    other as possible. Of a coarse mesh, long edges are split and none collapsed: its surface stays the same.
 
     Parameters
     ----------
